@@ -1,0 +1,298 @@
+"""What a machine is: device, node, fabric inside the node, network between nodes, bandwidth database, scheduler.
+
+A device is what the scheduler and torch see as one GPU: a GCD on MI250X, a tile on PVC, a whole chip elsewhere.
+Bandwidths are one direction. `node.devices` counts devices in a node of the scheduler; `fabric.domain` counts devices
+that the fast fabric joins (72 in a GB200 NVL72 rack of 18 nodes), and is the paper's G_node.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.sources import Figure, Source
+from perfmodel.units import show
+
+FlopRate = Annotated[Figure, "flop/s"]
+Size = Annotated[Figure, "B"]
+Rate = Annotated[Figure, "B/s"]
+Time = Annotated[Figure, "s"]
+Plain = Annotated[Figure, "1"]
+
+FORMAT = 1
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+
+
+def _whole(figure: Figure, what: str) -> int:
+    if figure.value != int(figure.value):
+        raise PerfmodelError(f"{what} is {figure.value}, wanted a whole number")
+    return int(figure.value)
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeRates:
+    """FLOP/s of one device per number format, dense (never the doubled figure for 2:4 sparsity)."""
+
+    fp32: FlopRate | None = None
+    tf32: FlopRate | None = None
+    bf16: FlopRate | None = None
+    fp16: FlopRate | None = None
+    fp8: FlopRate | None = None
+
+    def get(self, dtype: Dtype) -> Figure | None:
+        """The figure for `dtype`, or None where the device has none."""
+        found: Figure | None = getattr(self, dtype)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One schedulable device. `gemm` is the rate that large matrix products were measured to reach."""
+
+    name: str
+    kind: str
+    peak: DtypeRates
+    memory: Size
+    memory_bandwidth: Rate
+    gemm: DtypeRates = field(default_factory=DtypeRates)
+    gemm_efficiency: Plain | None = None
+
+    def __post_init__(self) -> None:
+        """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""
+        for dtype in ("fp32", "tf32", "bf16", "fp16", "fp8"):
+            peak, measured = self.peak.get(dtype), self.gemm.get(dtype)
+            if measured is not None and peak is None:
+                raise PerfmodelError(f"gemm has {dtype}, peak has none")
+            if measured is not None and peak is not None and measured.value > peak.value:
+                raise PerfmodelError(
+                    f"gemm {dtype} of {show(measured.value, 'flop/s')} is above the peak of {show(peak.value, 'flop/s')}"
+                )
+        if not any(self.peak.get(dtype) for dtype in ("fp32", "bf16", "fp16")):
+            raise PerfmodelError("peak needs at least one of fp32, bf16, fp16")
+        _at_most_one(self.gemm_efficiency, "gemm_efficiency")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the scheduler."""
+
+    devices: Plain
+    cpu_cores: Plain
+    host_memory: Size
+
+    def __post_init__(self) -> None:
+        """Devices and cores are counts."""
+        _whole(self.devices, "node.devices")
+        _whole(self.cpu_cores, "node.cpu_cores")
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """Links between the devices of a node.
+
+    `pair_bandwidth`: two devices alone, one direction. `device_bandwidth`: all links of one device, one direction.
+    `topology`: mesh (every pair has links of its own), switch (any pair gets all of a device's bandwidth), shared
+    (all devices go through one host or bus), irregular (the slowest link counts), none (one device a node).
+    """
+
+    topology: Literal["mesh", "switch", "shared", "irregular", "none"]
+    pair_bandwidth: Rate | None = None
+    device_bandwidth: Rate | None = None
+    efficiency: Plain | None = None
+    latency: Time | None = None
+    domain: Plain | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        """Bandwidths are there unless the topology is none; a pair never beats the device."""
+        if self.topology == "none":
+            return
+        absent = [name for name in ("pair_bandwidth", "device_bandwidth", "efficiency", "latency") if not getattr(self, name)]
+        if absent:
+            raise PerfmodelError(f"a {self.topology} fabric needs {', '.join(absent)}")
+        _at_most_one(self.efficiency, "fabric.efficiency")
+        if self.pair_bandwidth and self.device_bandwidth and self.pair_bandwidth.value > self.device_bandwidth.value:
+            raise PerfmodelError(
+                f"pair_bandwidth {show(self.pair_bandwidth.value, 'B/s')} is above "
+                f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
+            )
+        if self.domain:
+            _whole(self.domain, "fabric.domain")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network between nodes. `injection` is what a whole node can send, one direction; topology none = one node."""
+
+    topology: Literal["dragonfly", "dragonfly+", "fat-tree", "rail-optimised", "rail-only", "cloud", "none"]
+    nics: Plain | None = None
+    nic_bandwidth: Rate | None = None
+    injection: Rate | None = None
+    efficiency: Plain | None = None
+    latency: Time | None = None
+    nodes: Plain | None = None
+    group_nodes: Plain | None = None
+    taper: Plain | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        """NICs and injection agree; a network that exists has bandwidth, efficiency and latency."""
+        if self.topology == "none":
+            return
+        absent = [name for name in ("nics", "nic_bandwidth", "injection", "efficiency", "latency") if not getattr(self, name)]
+        if absent:
+            raise PerfmodelError(f"a {self.topology} network needs {', '.join(absent)}")
+        _at_most_one(self.efficiency, "network.efficiency")
+        if self.nics and self.nic_bandwidth and self.injection:
+            line_rate = _whole(self.nics, "network.nics") * self.nic_bandwidth.value
+            if self.injection.value > line_rate * (1 + 1e-9):
+                raise PerfmodelError(
+                    f"injection {show(self.injection.value, 'B/s')} is above {self.nics.value:g} NICs of "
+                    f"{show(self.nic_bandwidth.value, 'B/s')} = {show(line_rate, 'B/s')}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBandwidth:
+    """Achieved bandwidth of groups of `size` devices inside a node, `inner` = product of the dimensions inside them."""
+
+    inner: int
+    size: int
+    bandwidth: Rate
+
+    def __post_init__(self) -> None:
+        """A group has at least two members."""
+        if self.inner < 1 or self.size < 2:
+            raise PerfmodelError(f"a group of inner {self.inner} and size {self.size}: wanted inner >= 1 and size >= 2")
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthDatabase:
+    """The paper's database: measured group bandwidths inside a node, and the bandwidth between nodes (beta_inter)."""
+
+    inside: tuple[GroupBandwidth, ...] = ()
+    between: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """One entry a group shape."""
+        keys = [(entry.inner, entry.size) for entry in self.inside]
+        doubled = sorted({key for key in keys if keys.count(key) > 1})
+        if doubled:
+            raise PerfmodelError(f"the bandwidth of inner {doubled[0][0]}, size {doubled[0][1]} is given twice")
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """A queue, partition or quality of service and its limits (empty = no limit known)."""
+
+    name: str
+    source: str
+    max_nodes: int | None = None
+    min_nodes: int | None = None
+    max_time: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentVariable:
+    """A variable that a job on this machine sets, and why."""
+
+    name: str
+    value: str
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """What a job script needs to know."""
+
+    kind: Literal["slurm", "pbs", "flux", "lsf", "none"]
+    source: str
+    account: Literal["required", "optional", "none"] = "optional"
+    account_note: str = ""
+    partition: str = ""
+    constraint: str = ""
+    qos: tuple[Qos, ...] = ()
+    directives: tuple[str, ...] = ()
+    launch: str = ""
+    tasks_per_node: int = 1
+    cores_per_task: int = 1
+    cpu_binding: str = ""
+    gpu_binding: str = ""
+    visible_devices: str = ""
+    master_address: str = ""
+    modules: tuple[str, ...] = ()
+    environment: tuple[EnvironmentVariable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine profile, whole."""
+
+    format: int
+    name: str
+    title: str
+    sources: Mapping[str, Source]
+    device: Device
+    node: Node
+    fabric: Fabric
+    network: Network
+    scheduler: Scheduler
+    bandwidth: BandwidthDatabase = field(default_factory=BandwidthDatabase)
+    base: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """What must agree across the blocks of a profile."""
+        if self.format != FORMAT:
+            raise PerfmodelError(f"format {self.format} is unknown; this version reads format {FORMAT}")
+        self._check_fabric()
+        self._check_bandwidth()
+        self._check_scheduler()
+
+    def _check_fabric(self) -> None:
+        if self.node_devices > 1 and self.fabric.topology == "none":
+            raise PerfmodelError(f"{self.node_devices} devices a node, but a fabric of topology none")
+        if self.domain % self.node_devices:
+            raise PerfmodelError(f"fabric.domain {self.domain} is no multiple of node.devices {self.node_devices}")
+
+    def _check_bandwidth(self) -> None:
+        for entry in self.bandwidth.inside:
+            if entry.inner * entry.size > self.domain:
+                raise PerfmodelError(
+                    f"the bandwidth of inner {entry.inner}, size {entry.size} is for {entry.inner * entry.size} devices, "
+                    f"the fabric joins {self.domain}"
+                )
+            ceiling = self.fabric.device_bandwidth
+            if ceiling and entry.bandwidth.value > ceiling.value:
+                raise PerfmodelError(
+                    f"inner {entry.inner}, size {entry.size} has {show(entry.bandwidth.value, 'B/s')}, "
+                    f"above the device's {show(ceiling.value, 'B/s')}"
+                )
+        between, injection = self.bandwidth.between, self.network.injection
+        if between and injection and between.value > injection.value * self.domain / self.node_devices:
+            raise PerfmodelError(
+                f"between {show(between.value, 'B/s')} is above the injection of {show(injection.value, 'B/s')} a node"
+            )
+
+    def _check_scheduler(self) -> None:
+        named = {self.scheduler.source} | {q.source for q in self.scheduler.qos} | {v.source for v in self.scheduler.environment}
+        unknown = sorted(named - set(self.sources))
+        if unknown:
+            raise PerfmodelError(f"scheduler names the source {unknown[0]}, which the file does not list")
+
+    @property
+    def node_devices(self) -> int:
+        """Devices in a node of the scheduler."""
+        return int(self.node.devices.value)
+
+    @property
+    def domain(self) -> int:
+        """Devices joined by the fast fabric (the paper's G_node)."""
+        return int(self.fabric.domain.value) if self.fabric.domain else self.node_devices
+
+
+def _at_most_one(efficiency: Figure | None, what: str) -> None:
+    if efficiency is not None and efficiency.value > 1:
+        raise PerfmodelError(f"{what} is {efficiency.value:g}, wanted more than 0 and at most 1")

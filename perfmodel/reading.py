@@ -1,0 +1,261 @@
+"""YAML text to frozen dataclasses: the declared type reads the text, and every problem is told with file and line.
+
+PyYAML's own guesses (on/off, 12:30:00, 1_000, doubled keys kept silently) never happen: only its node tree is used.
+"""
+
+import dataclasses
+import io
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import yaml
+
+from perfmodel import units
+from perfmodel.errors import FileProblems, PerfmodelError, nearest
+from perfmodel.sources import Figure, Source, figure
+
+T = TypeVar("T")
+_MOST_BYTES = 4_000_000
+_DEEPEST = 40
+_NULLS = ("", "null", "~")
+_BOOLEANS = {"true": True, "false": False}
+# The C parser is ten times faster; the pure one reads the same files where PyYAML was built without it.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Skip(Exception):  # noqa: N818 - not an error: the problem is already written down
+    """A value could not be read; its problem is in the list."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    """One pass over a node tree; problems are gathered, not raised."""
+
+    problems: list[str]
+    sources: Mapping[str, Source]
+
+    def complain(self, node: yaml.Node, text: str) -> _Skip:
+        mark = node.start_mark
+        self.problems.append(f"{mark.name}:{mark.line + 1}: {text}")
+        return _Skip()
+
+
+def read_text(path: Path) -> str:
+    """The text of a file a user named, or a sentence why there is none."""
+    try:
+        if path.is_dir():
+            raise PerfmodelError(f"{path} is a directory, wanted a file")
+        if path.stat().st_size > _MOST_BYTES:
+            raise PerfmodelError(f"{path} has {path.stat().st_size} bytes, more than the {_MOST_BYTES} expected at most")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PerfmodelError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except (OSError, ValueError) as error:
+        raise PerfmodelError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def compose(text: str, name: str) -> yaml.Node:
+    """The node tree of YAML text; `name` is what its lines are called in messages."""
+    stream = io.StringIO(text)
+    stream.name = name
+    try:
+        node = yaml.compose(stream, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"{name}:{mark.line + 1}" if mark else name
+        raise FileProblems(name, [f"{line}: not YAML: {getattr(error, 'problem', None) or error}"]) from None
+    except (ValueError, RecursionError) as error:
+        raise FileProblems(name, [f"{name}: not YAML: {error}"]) from None
+    if node is None:
+        raise FileProblems(name, [f"{name}: the file is empty"])
+    if _depth_exceeds(node, _DEEPEST):
+        raise FileProblems(name, [f"{name}: nested deeper than {_DEEPEST} levels"])
+    return cast(yaml.Node, node)
+
+
+def build(kind: type[T], node: yaml.Node, name: str) -> T:
+    """Read `node` as the dataclass `kind`; raise FileProblems with all that is wrong."""
+    problems: list[str] = []
+    sources = _sources(node, problems)
+    try:
+        value = _read(kind, node, _Reader(problems, sources))
+    except _Skip:
+        value = None
+    if problems:
+        raise FileProblems(name, list(dict.fromkeys(problems)))
+    return cast(T, value)
+
+
+def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
+    """`own` laid over `base`: mappings are merged key by key, anything else is replaced."""
+    if not (isinstance(base, yaml.MappingNode) and isinstance(own, yaml.MappingNode)):
+        return own
+    replaced = {key.value: value for key, value in own.value}
+    inherited = {key.value for key, _ in base.value}
+    kept = [(key, merge(value, replaced[key.value]) if key.value in replaced else value) for key, value in base.value]
+    # Doubled keys of `own` stay in the list, so that the reader still refuses them.
+    seen: set[str] = set()
+    added = []
+    for key, value in own.value:
+        if key.value not in inherited or key.value in seen:
+            added.append((key, value))
+        seen.add(key.value)
+    return yaml.MappingNode(own.tag, kept + added, own.start_mark, own.end_mark)
+
+
+def entry(node: yaml.Node, key: str) -> str | None:
+    """The text under a top-level key, if there is one."""
+    for found, value in _pairs(node):
+        if found.value == key and isinstance(value, yaml.ScalarNode):
+            return cast(str, value.value)
+    return None
+
+
+def _depth_exceeds(node: yaml.Node, most: int) -> bool:
+    """Whether the tree is deeper than `most`; an alias of a node in itself is infinitely deep, and so is found too."""
+    level = [node]
+    for _ in range(most):
+        level = list({id(child): child for parent in level for child in _children(parent)}.values())
+        if not level:
+            return False
+    return True
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    for key, value in _pairs(node):
+        yield key
+        yield value
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def _sources(node: yaml.Node, problems: list[str]) -> dict[str, Source]:
+    """The file's sources, read first because every figure in it points to one."""
+    reader = _Reader(problems, {})
+    for key, value in _pairs(node):
+        if key.value == "sources":
+            try:
+                return dict(_mapping(Source, value, reader))
+            except _Skip:
+                break
+    return {}
+
+
+def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
+    if dataclasses.is_dataclass(kind) and kind is not Figure:
+        return _record(cast(type[Any], kind), node, reader)
+    origin = typing.get_origin(kind)
+    arguments = typing.get_args(kind)
+    if origin is typing.Annotated:
+        return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources))
+    if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
+        absent = isinstance(node, yaml.ScalarNode) and node.value in _NULLS and node.style is None
+        return None if absent else _read(arguments[0], node, reader)
+    if origin is tuple:
+        return _sequence(arguments[0], node, reader)
+    if origin is Mapping:
+        return types.MappingProxyType(_mapping(arguments[1], node, reader))
+    return _scalar(node, reader, _converter(kind, origin, arguments))
+
+
+def _converter(kind: Any, origin: Any, arguments: tuple[Any, ...]) -> Callable[[str], Any]:
+    if origin is Literal:
+        return lambda text: _choice(text, arguments)
+    return {str: str, bool: lambda text: _BOOLEANS[_choice(text, tuple(_BOOLEANS))], int: _integer, float: _plain}[kind]
+
+
+def _choice(text: str, choices: tuple[Any, ...]) -> str:
+    if text not in choices:
+        raise PerfmodelError(f"{text!r} is none of {', '.join(map(str, choices))}")
+    return text
+
+
+def _plain(text: str) -> float:
+    return units.parse(text, "1")
+
+
+def _integer(text: str) -> int:
+    number = _plain(text)
+    if number != int(number) or abs(number) > 2**53:
+        raise PerfmodelError(f"{text!r} is not a whole number")
+    return int(number)
+
+
+def _scalar(node: yaml.Node, reader: _Reader, convert: Callable[[str], Any]) -> Any:
+    if not isinstance(node, yaml.ScalarNode):
+        raise reader.complain(node, f"wanted one value, found a {node.id}")
+    try:
+        return convert(node.value)
+    except PerfmodelError as error:
+        raise reader.complain(node, str(error)) from None
+
+
+def _sequence(kind: Any, node: yaml.Node, reader: _Reader) -> tuple[Any, ...]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise reader.complain(node, f"wanted a list, found a {node.id}")
+    return tuple(_each(node.value, lambda item: _read(kind, item, reader)))
+
+
+def _mapping(kind: Any, node: yaml.Node, reader: _Reader) -> dict[str, Any]:
+    pairs = _unique(node, reader)
+    return dict(_each(pairs, lambda pair: (pair[0].value, _read(kind, pair[1], reader))))
+
+
+def _each(items: list[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Read every item even when one fails, so that all problems are seen at once."""
+    values, failed = [], False
+    for item in items:
+        try:
+            values.append(read(item))
+        except _Skip:
+            failed = True
+    if failed:
+        raise _Skip
+    return values
+
+
+def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The pairs of a mapping; a key given twice is a problem at its second place."""
+    if not isinstance(node, yaml.MappingNode):
+        raise reader.complain(node, f"wanted keys and values, found a {node.id}")
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise reader.complain(key, f"a key must be text, found a {key.id}")
+        if key.value in seen:
+            reader.complain(key, f"the key {key.value} is given twice")
+        seen.add(key.value)
+    return cast("list[tuple[yaml.Node, yaml.Node]]", node.value)
+
+
+def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
+    """Read a mapping as the dataclass `kind`; its invariants are told at the mapping's first line."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    pairs = _unique(node, reader)
+    for key, _ in pairs:
+        if key.value not in fields:
+            reader.complain(key, f"unknown key {key.value} ({nearest(key.value, list(fields))})")
+    given = {key.value for key, _ in pairs}
+    missing = [name for name, field in fields.items() if name not in given and not _has_default(field)]
+    if missing:
+        reader.complain(node, f"missing {', '.join(missing)}")
+    known = [pair for pair in pairs if pair[0].value in fields]
+    values = dict(_each(known, lambda pair: (pair[0].value, _read(hints[pair[0].value], pair[1], reader))))
+    if missing:
+        raise _Skip
+    try:
+        return kind(**values)
+    except PerfmodelError as error:
+        raise reader.complain(node, str(error)) from None
+
+
+def _has_default(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
