@@ -73,7 +73,7 @@ def compose(text: str, name: str) -> yaml.Node:
         raise FileProblems(name, [f"{name}: the file is empty"])
     if _depth_exceeds(node, _DEEPEST):
         raise FileProblems(name, [f"{name}: nested deeper than {_DEEPEST} levels"])
-    return cast(yaml.Node, node)
+    return node
 
 
 def build(kind: type[T], node: yaml.Node, name: str) -> T:
@@ -168,7 +168,12 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
 def _converter(kind: Any, origin: Any, arguments: tuple[Any, ...]) -> Callable[[str], Any]:
     if origin is Literal:
         return lambda text: _choice(text, arguments)
-    return {str: str, bool: lambda text: _BOOLEANS[_choice(text, tuple(_BOOLEANS))], int: _integer, float: _plain}[kind]
+    converters: dict[Any, Callable[[str], Any]] = {str: str, bool: _boolean, int: _integer, float: _plain}
+    return converters[kind]
+
+
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[_choice(text, tuple(_BOOLEANS))]
 
 
 def _choice(text: str, choices: tuple[Any, ...]) -> str:
@@ -188,9 +193,16 @@ def _integer(text: str) -> int:
     return int(number)
 
 
+def _shape(node: yaml.Node) -> str:
+    """What a node is, in a profile writer's words."""
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    return "keys and values" if isinstance(node, yaml.MappingNode) else "one value"
+
+
 def _scalar(node: yaml.Node, reader: _Reader, convert: Callable[[str], Any]) -> Any:
     if not isinstance(node, yaml.ScalarNode):
-        raise reader.complain(node, f"wanted one value, found a {node.id}")
+        raise reader.complain(node, f"wanted one value, found {_shape(node)}")
     try:
         return convert(node.value)
     except PerfmodelError as error:
@@ -199,7 +211,7 @@ def _scalar(node: yaml.Node, reader: _Reader, convert: Callable[[str], Any]) -> 
 
 def _sequence(kind: Any, node: yaml.Node, reader: _Reader) -> tuple[Any, ...]:
     if not isinstance(node, yaml.SequenceNode):
-        raise reader.complain(node, f"wanted a list, found a {node.id}")
+        raise reader.complain(node, f"wanted a list, found {_shape(node)}")
     return tuple(_each(node.value, lambda item: _read(kind, item, reader)))
 
 
@@ -224,11 +236,11 @@ def _each(items: list[Any], read: Callable[[Any], Any]) -> list[Any]:
 def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node]]:
     """The pairs of a mapping; a key given twice is a problem at its second place."""
     if not isinstance(node, yaml.MappingNode):
-        raise reader.complain(node, f"wanted keys and values, found a {node.id}")
+        raise reader.complain(node, f"wanted keys and values, found {_shape(node)}")
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise reader.complain(key, f"a key must be text, found a {key.id}")
+            raise reader.complain(key, f"a key must be text, found {_shape(key)}")
         if key.value in seen:
             reader.complain(key, f"the key {key.value} is given twice")
         seen.add(key.value)
