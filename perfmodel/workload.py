@@ -1,164 +1,29 @@
-"""What is trained: a model as blocks of layers with shapes, their exact parameters and FLOPs.
-
-X, Y, Z are the paper's tensor dimensions (AxoNN: X = row, `G_intra_r`; Y = column, `G_intra_c`; Z = depth, `G_intra_d`).
-A normal linear layer splits its inputs over Y and its outputs over X; a transposed one exchanges the two, so that
-normal and transposed layers alternate without moving activations (arXiv 2502.08145, section V-A).
-"""
+"""What is trained: a model as blocks of layers with shapes, their exact parameters and FLOPs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.layers import Activation, Attention, Embedding, Head, Layer, Linear, Norm, positive
 from perfmodel.units import Flops, Number
 
+__all__ = [
+    "Activation",
+    "Attention",
+    "Block",
+    "Embedding",
+    "Head",
+    "Layer",
+    "Linear",
+    "Model",
+    "Norm",
+    "Transformer",
+    "closed_form_flops",
+    "closed_form_parameters",
+]
 
-def _positive(**sizes: float) -> None:
-    for name, size in sizes.items():
-        if not 0 < size < 2**53:
-            raise PerfmodelError(f"{name} is {size}, wanted a number greater than 0")
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """A fully connected layer, or a convolution: a weight of kernel^2 * inputs * outputs applied at every position.
-
-    `positions` is the number of positions per token of the sequence (1 but in a U-Net, whose deeper levels have fewer).
-    """
-
-    name: str
-    inputs: int
-    outputs: int
-    transposed: bool = False
-    bias: bool = True
-    kernel: int = 1
-    positions: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Sizes are positive."""
-        _positive(inputs=self.inputs, outputs=self.outputs, kernel=self.kernel, positions=self.positions)
-
-    @property
-    def weight(self) -> int:
-        """Elements of the weight."""
-        return self.kernel**2 * self.inputs * self.outputs
-
-    @property
-    def parameters(self) -> int:
-        """Weight and bias."""
-        return self.weight + self.replicated
-
-    @property
-    def replicated(self) -> int:
-        """Parameters that Z does not shard (the bias)."""
-        return self.outputs if self.bias else 0
-
-    def flops(self, tokens: Number) -> Flops:
-        """FLOPs of one forward pass over `tokens` tokens: 2 * tokens * positions * weight."""
-        return 2.0 * self.weight * self.positions * tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Scaled dot-product attention; `kv_heads` < `heads` is grouped-query attention. Heads are split over X."""
-
-    name: str
-    heads: int
-    kv_heads: int
-    head_dim: int
-    parameters: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        """Every key-value head serves the same number of heads."""
-        _positive(heads=self.heads, kv_heads=self.kv_heads, head_dim=self.head_dim)
-        if self.heads % self.kv_heads:
-            raise PerfmodelError(f"{self.heads} heads are not a multiple of {self.kv_heads} key-value heads")
-
-    def flops(self, tokens: Number, sequence: int) -> Flops:
-        """FLOPs of one forward pass: 4 * tokens * sequence * heads * head_dim, the causal mask not exploited.
-
-        Two products (scores, and scores by values) over the full square, as in the paper's formula (s / 6h term).
-        """
-        return 4.0 * self.heads * self.head_dim * sequence * tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Norm:
-    """LayerNorm (scale and shift) or RMSNorm (scale only) over `width` features, which are split over Y."""
-
-    name: str
-    width: int
-    bias: bool = True
-    positions: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Sizes are positive."""
-        _positive(width=self.width, positions=self.positions)
-
-    @property
-    def parameters(self) -> int:
-        """Scale, and shift if there is one; replicated over X, Z and data."""
-        return self.width * (2 if self.bias else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Activation:
-    """GELU and the like over `width` features; gated (SwiGLU): two inputs of `width`, one output. Split over X."""
-
-    name: str
-    width: int
-    gated: bool = False
-    positions: float = 1.0
-    parameters: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        """Sizes are positive."""
-        _positive(width=self.width, positions=self.positions)
-
-
-@dataclass(frozen=True, slots=True)
-class Embedding:
-    """Token table (vocabulary rows split over X*Y, the rest over Z) and learned positions (features split over Y)."""
-
-    name: str
-    vocabulary: int
-    width: int
-    learned_positions: int = 0
-
-    def __post_init__(self) -> None:
-        """Sizes are positive."""
-        _positive(vocabulary=self.vocabulary, width=self.width, learned_positions=self.learned_positions + 1)
-
-    @property
-    def parameters(self) -> int:
-        """Token table and position table."""
-        return (self.vocabulary + self.learned_positions) * self.width
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The projection to the vocabulary; tied = it uses the embedding's table."""
-
-    name: str
-    vocabulary: int
-    width: int
-    tied: bool = True
-
-    def __post_init__(self) -> None:
-        """Sizes are positive."""
-        _positive(vocabulary=self.vocabulary, width=self.width)
-
-    @property
-    def parameters(self) -> int:
-        """Elements of its own table."""
-        return 0 if self.tied else self.vocabulary * self.width
-
-    def flops(self, tokens: Number) -> Flops:
-        """FLOPs of one forward pass: 2 * tokens * width * vocabulary."""
-        return 2.0 * self.width * self.vocabulary * tokens
-
-
-Layer: TypeAlias = Linear | Attention | Norm | Activation | Embedding | Head
+# Integers up to here are exact as float64, which is what bytes and FLOPs become.
+_MOST_PARAMETERS = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +37,15 @@ class Block:
 
     def __post_init__(self) -> None:
         """A block has layers and occurs."""
-        _positive(repeat=self.repeat, layers=len(self.layers))
+        positive(repeat=self.repeat, layers=len(self.layers))
 
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """A decoder in the field's words; `blocks` spells it out as layers.
+    """A decoder in the field's words; `model` spells it out as layers.
+
+    `bias` goes for all linear layers of a block; `qkv_bias` and `output_bias` set those of the attention apart.
+    `norms` a block: 2, or 1 where attention and MLP share one, or 4 where their outputs are normalised as well.
 
     >>> gpt = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048, learned_positions=2048)
     >>> gpt.model("gpt-5b").parameters
@@ -196,14 +64,21 @@ class Transformer:
     rms_norm: bool = False
     bias: bool = True
     qkv_bias: bool | None = None
+    output_bias: bool | None = None
+    norms: int = 2
+    query_key_norm: bool = False
+    embedding_norm: bool = False
     learned_positions: int = 0
     tied: bool = True
+    head_bias: bool = False
 
     def __post_init__(self) -> None:
         """Sizes are positive and heads divide the width unless head_dim is given."""
-        _positive(
+        positive(
             layers=self.layers, hidden=self.hidden, heads=self.heads, vocabulary=self.vocabulary, sequence=self.sequence
         )
+        if self.norms not in (1, 2, 4):
+            raise PerfmodelError(f"norms is {self.norms}, wanted 1, 2 or 4 a block")
         if self.head_dim is None and self.hidden % self.heads:
             raise PerfmodelError(
                 f"hidden {self.hidden} is no multiple of {self.heads} heads; give head_dim if that is meant"
@@ -219,32 +94,49 @@ class Transformer:
         """Width between the two MLP layers, 4 * hidden unless given."""
         return self.feed_forward if self.feed_forward is not None else 4 * self.hidden
 
+    @property
+    def is_gpt(self) -> bool:
+        """Whether the paper's closed formulas count this decoder: GELU, 4 h, one key-value head a head, tied."""
+        plain = not self.gated and self.kv_heads in (None, self.heads)
+        return plain and self.feed_forward_width == 4 * self.hidden == 4 * self.heads * self.head_width and self.tied
+
     def model(self, name: str) -> "Model":
         """The same as blocks of layers."""
-        kv_heads = self.kv_heads if self.kv_heads is not None else self.heads
-        query, width = self.heads * self.head_width, self.feed_forward_width
-        qkv_bias = self.bias if self.qkv_bias is None else self.qkv_bias
-        decoder = (
-            Norm("attention norm", self.hidden, bias=not self.rms_norm),
-            Linear("qkv", self.hidden, query + 2 * kv_heads * self.head_width, bias=qkv_bias),
-            Attention("attention", self.heads, kv_heads, self.head_width),
-            Linear("attention output", query, self.hidden, transposed=True, bias=self.bias),
-            Norm("mlp norm", self.hidden, bias=not self.rms_norm),
-            Linear("mlp up", self.hidden, width * (2 if self.gated else 1), bias=self.bias),
-            Activation("activation", width, gated=self.gated),
-            Linear("mlp down", width, self.hidden, transposed=True, bias=self.bias),
-        )
-        first = Embedding("embedding", self.vocabulary, self.hidden, self.learned_positions)
-        last = (
-            Norm("final norm", self.hidden, bias=not self.rms_norm),
-            Head("head", self.vocabulary, self.hidden, self.tied),
-        )
+        first: tuple[Layer, ...] = (Embedding("embedding", self.vocabulary, self.hidden, self.learned_positions),)
+        if self.embedding_norm:
+            first += (self._norm("embedding norm"),)
+        last = self._norm("final norm"), Head("head", self.vocabulary, self.hidden, self.tied, self.head_bias)
         blocks = (
-            Block("embedding", (first,), checkpointed=False),
-            Block("decoder", decoder, repeat=self.layers),
+            Block("embedding", first, checkpointed=False),
+            Block("decoder", (*self._attention(), *self._mlp()), repeat=self.layers),
             Block("head", last, checkpointed=False),
         )
         return Model(name, self.sequence, blocks, self)
+
+    def _norm(self, name: str) -> Norm:
+        return Norm(name, self.hidden, bias=not self.rms_norm)
+
+    def _attention(self) -> Iterator[Layer]:
+        kv_heads = self.kv_heads if self.kv_heads is not None else self.heads
+        query, keys_and_values = self.heads * self.head_width, 2 * kv_heads * self.head_width
+        qkv_bias = self.bias if self.qkv_bias is None else self.qkv_bias
+        output_bias = self.bias if self.output_bias is None else self.output_bias
+        yield self._norm("attention norm")
+        yield Linear("qkv", self.hidden, query + keys_and_values, bias=qkv_bias)
+        yield Attention("attention", self.heads, kv_heads, self.head_width, self.query_key_norm)
+        yield Linear("attention output", query, self.hidden, transposed=True, bias=output_bias)
+        if self.norms == 4:
+            yield self._norm("attention output norm")
+
+    def _mlp(self) -> Iterator[Layer]:
+        width = self.feed_forward_width
+        if self.norms != 1:
+            yield self._norm("mlp norm")
+        yield Linear("mlp up", self.hidden, width * (2 if self.gated else 1), bias=self.bias)
+        yield Activation("activation", width, gated=self.gated)
+        yield Linear("mlp down", width, self.hidden, transposed=True, bias=self.bias)
+        if self.norms == 4:
+            yield self._norm("mlp output norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +150,11 @@ class Model:
 
     def __post_init__(self) -> None:
         """A model has blocks and at least one linear layer."""
-        _positive(sequence=self.sequence, blocks=len(self.blocks))
+        positive(sequence=self.sequence, blocks=len(self.blocks))
         if not any(isinstance(layer, Linear) for _, layer in self.layers()):
             raise PerfmodelError(f"model {self.name} has no linear layer, so there is nothing to split")
+        if self.parameters > _MOST_PARAMETERS:
+            raise PerfmodelError(f"model {self.name} has {self.parameters:.3g} parameters, more than can be meant")
 
     def layers(self) -> Iterator[tuple[Block, Layer]]:
         """Every distinct layer with its block (whose `repeat` says how often it occurs)."""
@@ -279,15 +173,11 @@ class Model:
 
     def block_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence that full recomputation repeats: those of checkpointed blocks."""
-        return sum(
-            block.repeat * _flops(layer, sequence) for block, layer in self.layers() if block.checkpointed
-        )
+        return sum(block.repeat * _flops(layer, sequence) for block, layer in self.layers() if block.checkpointed)
 
     def head_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence outside the checkpointed blocks."""
-        return sum(
-            block.repeat * _flops(layer, sequence) for block, layer in self.layers() if not block.checkpointed
-        )
+        return sum(block.repeat * _flops(layer, sequence) for block, layer in self.layers() if not block.checkpointed)
 
     def attention_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence that selective recomputation repeats."""
