@@ -1,0 +1,24 @@
+"""What holds for every test: in CI (variable CI is set) a test that was skipped is a failure."""
+
+import os
+
+import pytest
+
+
+def pytest_sessionfinish(session):
+    """A skipped test passes unseen: where all tools are installed on purpose, it means that one is missing."""
+    if _skipped(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Name what was skipped, since the closing line only counts it."""
+    for report in _skipped(config):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        terminalreporter.write_line(f"FAILED for being skipped in CI: {report.nodeid}: {reason}", red=True)
+
+
+def _skipped(config):
+    """Reports of skipped tests and files in CI; on a worker of pytest-xdist, or elsewhere, none."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return reporter.stats.get("skipped", []) if reporter is not None and os.environ.get("CI") else []
