@@ -26,12 +26,12 @@ def load(text: str) -> Model:
     if known in presets.PRESETS:
         return presets.model(known)
     # Parsers are imported here, so that a model known by name costs nothing.
-    if text.lower().endswith(_YAML) and not os.path.isdir(text):
-        from perfmodel import model_files
+    if known.endswith(_YAML) and not _is_folder(text):
+        from perfmodel import model_files  # noqa: PLC0415
 
         return model_files.load(Path(text))
-    if text.lower().endswith(_JSON) and not os.path.isdir(text):
-        from perfmodel import huggingface
+    if known.endswith(_JSON) and not _is_folder(text):
+        from perfmodel import huggingface  # noqa: PLC0415
 
         return huggingface.load(Path(text))
     raise _not_a_model(text)
@@ -39,11 +39,19 @@ def load(text: str) -> Model:
 
 def _not_a_model(text: str) -> PerfmodelError:
     """The sentence that says what to give instead."""
-    if os.path.isdir(text):
-        config = os.path.join(text, "config.json")
-        advice = f"give {config}" if os.path.isfile(config) else "wanted a .yaml file or a config.json"
+    if _is_folder(text):
+        config = str(Path(text) / "config.json")
+        advice = f"give {config}" if _is_file(config) else "wanted a .yaml file or a config.json"
         return UsageError(f"{text} is a directory, {advice}")
-    if os.path.isfile(text):
+    if _is_file(text):
         return UsageError(f"{text} ends neither in .yaml (our own models) nor in .json (Hugging Face configs)")
     offered = nearest(text.rpartition("/")[2], names())
     return UsageError(f"no model is called {text!r} ({offered}; or give the path of a .yaml file or a config.json)")
+
+
+def _is_folder(text: str) -> bool:
+    return os.path.isdir(text)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+
+
+def _is_file(text: str) -> bool:
+    return os.path.isfile(text)  # noqa: PTH113 - as above
