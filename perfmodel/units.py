@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from perfmodel.errors import PerfmodelError
 
-Array: TypeAlias = "NDArray[Any]"
+Array: TypeAlias = NDArray[Any]
 # Documentation, not checks: arithmetic loses a NewType, so the dimension test runs the model on pint quantities.
-Count: TypeAlias = "int | Array"
-Number: TypeAlias = "float | Array"
-Bytes: TypeAlias = "float | Array"
-Seconds: TypeAlias = "float | Array"
-BytesPerSecond: TypeAlias = "float | Array"
-Flops: TypeAlias = "float | Array"
+Count: TypeAlias = int | Array
+Number: TypeAlias = float | Array
+Bytes: TypeAlias = float | Array
+Seconds: TypeAlias = float | Array
+BytesPerSecond: TypeAlias = float | Array
+Flops: TypeAlias = float | Array
 
 KIBI = 1024
 GIBI = KIBI**3

@@ -1,0 +1,204 @@
+"""The collectives of one training step: what is sent, by which group, over which bandwidth, how often.
+
+For a linear layer with local rows m/Gz (arXiv 2502.08145, Algorithm 1 and Eqs. 1 to 6):
+
+    all-gather of the weight over Z             k n / (Gx Gy) elements gathered         Eq. 1
+    reduce-scatter of its gradient over Z       k n / (Gx Gy)                           Eq. 2
+    all-reduce of the output over Y             m n / (Gz Gx)                           Eq. 3
+    all-reduce of the input gradient over X     m k / (Gz Gy)                           Eq. 4
+    all-reduce of the shard's gradient, data    k n / (Gx Gy Gz), once a step           Eq. 5
+
+A transposed layer exchanges X and Y. At paper fidelity this is done to the letter: the sizes change places in the
+whole hierarchy, as in the authors' scripts, although no rank moves. At flat fidelity each group keeps its ranks, and
+embedding and head are counted too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from perfmodel import collectives
+from perfmodel.job import Job
+from perfmodel.layout import Layout
+from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
+from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
+from perfmodel.workload import Block, Embedding, Head, Linear
+
+Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
+Term = Literal["weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary"]
+
+_GATHERS = np.array(WEIGHT_GATHERS)
+_PASSES = np.array(FORWARD_PASSES)
+_FP32 = 4  # the loss is computed in fp32
+_LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The groups of one axis: size, place in the hierarchy, achieved bandwidth."""
+
+    axis: str
+    size: Count
+    inner: Count
+    bandwidth: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of one layer: `buffer` bytes a device (gathered or unreduced), `calls` times a step."""
+
+    layer: str
+    term: Term
+    operation: Operation
+    link: Link
+    buffer: Bytes
+    calls: Number
+
+    @property
+    def time(self) -> Seconds:
+        """Seconds of one call."""
+        function = getattr(collectives, self.operation.replace("-", "_"))
+        seconds: Seconds = function(self.buffer, size=self.link.size, bandwidth=self.link.bandwidth)
+        return seconds
+
+    @property
+    def total(self) -> Seconds:
+        """Seconds of all calls in a step."""
+        return self.calls * self.time
+
+
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """Seconds a step, by what is sent; the total is the sum (Eq. 6 over the network)."""
+
+    weight_gather: Seconds
+    gradient_scatter: Seconds
+    forward_reduce: Seconds
+    backward_reduce: Seconds
+    data_reduce: Seconds
+    vocabulary: Seconds
+
+    @property
+    def total(self) -> Seconds:
+        """All of a step's communication."""
+        tensor = self.weight_gather + self.gradient_scatter + self.forward_reduce + self.backward_reduce
+        return tensor + self.data_reduce + self.vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What every layer of one job and layout shares, computed once."""
+
+    job: Job
+    layout: Layout
+    links: dict[str, Link]
+    accumulation: Number
+    rows: Number
+    gathers: Count
+    passes: Count
+
+
+def links(job: Job, layout: Layout) -> dict[str, Link]:
+    """The groups of x, y, z, data and of x and y joined."""
+    gpus = layout.gpus
+    found = {}
+    for axis in ("x", "y", "z", "data", "xy"):
+        size, inner = layout.size(axis), layout.inner(axis)
+        found[axis] = Link(axis, size, inner, job.bandwidths.of_group(inner=inner, size=size, gpus=gpus))
+    return found
+
+
+def communicate(job: Job, layout: Layout) -> Communication:
+    """Seconds of communication of a step on one layout or many."""
+    terms: dict[str, Seconds] = dict.fromkeys(Communication.__dataclass_fields__, 0.0)
+    for collective in traffic(job, layout):
+        terms[collective.term] = terms[collective.term] + collective.total
+    return Communication(**terms)
+
+
+def traffic(job: Job, layout: Layout) -> Iterator[Collective]:
+    """Every collective of a step, layer kind by layer kind."""
+    normal = _setting(job, layout, links(job, layout))
+    transposed = _transposed(normal)
+    for block, layer in job.model.layers():
+        if isinstance(layer, Linear):
+            yield from linear(transposed if layer.transposed else normal, block, layer)
+        elif job.settings.fidelity != "paper" and isinstance(layer, Embedding):
+            yield from _embedding(normal, layer)
+        elif job.settings.fidelity != "paper" and isinstance(layer, Head):
+            yield from _head(normal, layer)
+
+
+def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
+    gathers = _GATHERS[layout.recompute, layout.weight_cache]
+    return _Setting(job, layout, groups, job.accumulation(layout), job.rows(layout), gathers, _PASSES[layout.recompute])
+
+
+def _transposed(normal: _Setting) -> _Setting:
+    """The roles of x and y exchanged; at paper fidelity their sizes change places in the hierarchy too."""
+    if normal.job.settings.fidelity == "paper":
+        exchanged = normal.layout.exchanged()
+        return _setting(normal.job, exchanged, links(normal.job, exchanged))
+    groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
+    return _setting(normal.job, normal.layout.exchanged(), groups)
+
+
+def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
+    """The five collectives of a linear layer; a transposed layer comes with x and y already exchanged in `at`."""
+    grid, sizes = at.layout, at.job.settings
+    tensor = 1.0 * grid.x * grid.y
+    steps = block.repeat * at.accumulation
+    rows = at.rows * layer.positions
+    yield Collective(
+        layer.name, "weight_gather", "all-gather", at.links["z"],
+        layer.weight / tensor * sizes.weight_bytes, steps * (at.gathers if block.checkpointed else 1),
+    )  # fmt: skip
+    yield Collective(
+        layer.name, "forward_reduce", "all-reduce", at.links["y"],
+        rows * layer.outputs / grid.x * sizes.activation_bytes, steps * (at.passes if block.checkpointed else 1),
+    )  # fmt: skip
+    yield Collective(
+        layer.name, "backward_reduce", "all-reduce", at.links["x"],
+        rows * layer.inputs / grid.y * sizes.activation_bytes, steps,
+    )  # fmt: skip
+    yield from _weight_gradient(at, layer.name, layer.weight / tensor, block.repeat)
+
+
+def _weight_gradient(at: _Setting, name: str, elements: Number, repeat: int, term: Term | None = None) -> Iterator[Collective]:
+    """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end."""
+    sizes = at.job.settings
+    scattered, summed = elements * sizes.gradient_bytes, elements / at.layout.z * sizes.sent_gradient_bytes
+    steps = repeat * at.accumulation
+    yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
+    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat)
+
+
+def _table(at: _Setting, vocabulary: int, width: int) -> Number:
+    """Elements of a gathered part of a vocabulary table, whose rows are split over x and y."""
+    return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.layout.x * at.layout.y)
+
+
+def _embedding(at: _Setting, layer: Embedding) -> Iterator[Collective]:
+    """Masked look-up in the part of the table held, summed over x and y; the gradient is gathered over y."""
+    sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
+    hidden = at.rows * layer.width * sizes.activation_bytes
+    once = at.accumulation
+    yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
+    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
+    yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
+    yield from _weight_gradient(at, layer.name, part, 1, "vocabulary")
+
+
+def _head(at: _Setting, layer: Head) -> Iterator[Collective]:
+    """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
+    sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
+    hidden = at.rows * layer.width * sizes.activation_bytes
+    once = at.accumulation
+    yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
+    yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
+    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], at.rows * _FP32, once * _LOSS_REDUCES)
+    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
+    if not layer.tied:
+        yield from _weight_gradient(at, layer.name, part, 1, "vocabulary")

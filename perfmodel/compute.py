@@ -1,0 +1,59 @@
+"""Time of the arithmetic of a step at flat fidelity: FLOPs over the rate that large matrix products reach."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.job import Job
+from perfmodel.layout import Layout
+from perfmodel.units import Flops, Number, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class GemmRate:
+    """FLOP/s of one device on large matrix products, and where that comes from."""
+
+    value: float
+    origin: str
+
+
+def gemm_rate(job: Job) -> GemmRate:
+    """The measured GEMM rate in the job's number format, else the profile's efficiency times the peak."""
+    device, dtype = job.machine.device, job.dtype
+    measured, peak, efficiency = device.gemm.get(dtype), device.peak.get(dtype), device.gemm_efficiency
+    if measured:
+        return GemmRate(measured.value, f"measured GEMM rate in {dtype}, {measured.origin}")
+    if peak and efficiency:
+        return GemmRate(efficiency.value * peak.value, f"{efficiency.value:g} x {dtype} peak, {efficiency.origin}")
+    raise PerfmodelError(
+        f"{job.machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency, so compute has no time"
+    )
+
+
+def model_flops(job: Job) -> Flops:
+    """FLOPs a step that the training needs, recomputation not counted: 3 passes, for MFU."""
+    return 3.0 * job.batch * job.model.forward_flops(job.sequence)
+
+
+def hardware_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs a step that the devices carry out: 3 passes, and what recomputation repeats.
+
+    Full recomputation repeats the forward pass of the checkpointed blocks (not the head), selective that of attention.
+    """
+    length = job.sequence
+    repeated = np.array([0.0, job.model.attention_flops(length), job.model.block_flops(length)])[layout.recompute]
+    return model_flops(job) + job.batch * repeated
+
+
+def compute_time(job: Job, layout: Layout, rate: GemmRate) -> Seconds:
+    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); work is split evenly over the grid."""
+    return hardware_flops(job, layout) / (1.0 * layout.gpus * rate.value)
+
+
+def utilization(job: Job, layout: Layout, step: Seconds) -> Number:
+    """Model FLOPs utilization: model FLOPs / (step time * devices * advertised dense peak)."""
+    peak = job.machine.device.peak.get(job.dtype)
+    if peak is None:
+        raise PerfmodelError(f"{job.machine.name} has no peak in {job.dtype}")
+    return model_flops(job) / (step * layout.gpus * peak.value)

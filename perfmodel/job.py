@@ -1,0 +1,53 @@
+"""The question put to the model: which model, on which machine, with which batch and settings."""
+
+from dataclasses import dataclass
+
+from perfmodel.bandwidth import Bandwidths
+from perfmodel.errors import UsageError
+from perfmodel.machine import Dtype, Machine
+from perfmodel.settings import Settings
+from perfmodel.units import Count, Number
+from perfmodel.layout import Layout
+from perfmodel.workload import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One training job, its grid still open. `batch` is in sequences, for all devices together."""
+
+    model: Model
+    machine: Machine
+    batch: int
+    sequence: int
+    settings: Settings
+    bandwidths: Bandwidths
+
+    @classmethod
+    def of(cls, model: Model, machine: Machine, *, batch: int, sequence: int | None = None, settings: Settings | None = None) -> "Job":
+        """Put a job together; the sequence length is the model's own unless given."""
+        length = model.sequence if sequence is None else sequence
+        for name, value in (("batch", batch), ("sequence length", length)):
+            if not 0 < value < 2**40:
+                raise UsageError(f"the {name} is {value}, wanted at least 1")
+        return cls(model, machine, batch, length, settings or Settings(), Bandwidths.of(machine))
+
+    def accumulation(self, layout: Layout) -> Number:
+        """Micro-steps of one step: batch / (z * data * micro_batch)."""
+        return self.batch / (layout.z * layout.data * layout.micro_batch)
+
+    def rows(self, layout: Layout) -> Number:
+        """Tokens that one device's slice of Z processes in a micro-step: m / Gz = micro_batch * sequence."""
+        return 1.0 * layout.micro_batch * self.sequence
+
+    def padded_vocabulary(self, vocabulary: int, layout: Layout) -> Count:
+        """Vocabulary padded so that x * y devices hold equal parts, each a multiple of `vocabulary_multiple` rows."""
+        multiple = self.settings.vocabulary_multiple * layout.x * layout.y
+        return vocabulary if self.settings.vocabulary_multiple == 0 else -(-vocabulary // multiple) * multiple
+
+    @property
+    def dtype(self) -> Dtype:
+        """The number format of matrix products: bf16 where the device has it, else fp16, else fp32."""
+        for dtype in ("bf16", "fp16"):
+            if self.machine.device.peak.get(dtype):
+                return dtype
+        return "fp32"

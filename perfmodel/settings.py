@@ -1,0 +1,97 @@
+"""How a job is run and counted, apart from its grid: number formats, optimizer, recomputation, weight caching."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from perfmodel.errors import UsageError
+from perfmodel.units import GIBI, KIBI
+
+Recompute = Literal["none", "selective", "full"]
+WeightCache = Literal["none", "forward", "all"]
+Fidelity = Literal["paper", "flat"]
+
+# A layout holds these as indices, so that one array can mix them.
+RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
+WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
+
+# Forward passes of a checkpointed block in one step.
+FORWARD_PASSES = (1, 1, 2)
+# All-gathers of a block's weights in one micro-step, by [recompute][weight_cache]. "none" gathers again for every pass
+# (AxoNN today: 3 under full recomputation); "forward" keeps the last forward's weight for the backward pass (the
+# paper: 1, and 2 under full recomputation); "all" keeps the first (AxoNN's caching level 2).
+WEIGHT_GATHERS = ((2, 1, 1), (2, 1, 1), (3, 2, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """Bytes a parameter of optimizer state (with the fp32 master copy, if any) and of the accumulated gradient."""
+
+    state: float
+    gradient: float
+
+
+# Mixed precision AdamW: fp32 master copy, two moments; gradients accumulate in fp32.
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
+    {
+        "adamw": Optimizer(state=12, gradient=4),
+        "adamw-bf16-gradients": Optimizer(state=12, gradient=2),
+        "adamw-8bit": Optimizer(state=6, gradient=4),
+        "adamw-pure-bf16": Optimizer(state=4, gradient=2),
+        "sgd-momentum": Optimizer(state=8, gradient=4),
+        "sgd": Optimizer(state=4, gradient=4),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Bytes per element of what is stored and sent, and the switches of the step.
+
+    `gradient_bytes` is what the reduce-scatter over Z carries; `data_gradient_bytes` what the all-reduce over data
+    carries (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
+    `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = no padding.
+    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds for
+    one communicator, 4 MiB a channel each way on 32 channels (assumed).
+    """
+
+    fidelity: Fidelity = "flat"
+    activation_bytes: float = 2
+    weight_bytes: float = 2
+    gradient_bytes: float = 2
+    data_gradient_bytes: float | None = None
+    optimizer: str = "adamw"
+    flash_attention: bool = True
+    dropout: bool = False
+    vocabulary_multiple: int = 128
+    reserve: float = 1.5 * GIBI
+    communicator_buffer: float = 2 * 32 * 4 * KIBI**2
+    ignore_memory: bool = False
+    fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        """Names exist and sizes are positive."""
+        if self.optimizer not in OPTIMIZERS:
+            raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
+        sizes = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.sent_gradient_bytes)
+        if min(sizes) <= 0 or self.vocabulary_multiple < 0:
+            raise UsageError(f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes")
+
+    @property
+    def kept_gradient_bytes(self) -> float:
+        """Bytes a parameter of the accumulated gradient."""
+        return OPTIMIZERS[self.optimizer].gradient
+
+    @property
+    def sent_gradient_bytes(self) -> float:
+        """Bytes a parameter that the data-parallel all-reduce carries: 2 in the paper's model unless given."""
+        if self.data_gradient_bytes is not None:
+            return self.data_gradient_bytes
+        return self.gradient_bytes if self.fidelity == "paper" else self.kept_gradient_bytes
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """Bytes a parameter of optimizer state."""
+        return OPTIMIZERS[self.optimizer].state
