@@ -3,9 +3,10 @@
 import difflib
 import re
 
+import pytest
+
 import examples
 import links
-import pytest
 from examples import ROOT, pages
 
 
