@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from perfmodel.unet import UNet
+from perfmodel.models.unet import UNet
 from perfmodel.workload import Model, Transformer
 
 

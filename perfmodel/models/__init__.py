@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from perfmodel import presets
 from perfmodel.errors import PerfmodelError, UsageError, nearest
+from perfmodel.models import presets
 from perfmodel.workload import Model
 
 _YAML = (".yaml", ".yml")
@@ -27,11 +27,11 @@ def load(text: str) -> Model:
         return presets.model(known)
     # Parsers are imported here, so that a model known by name costs nothing.
     if known.endswith(_YAML) and not _is_folder(text):
-        from perfmodel import model_files  # noqa: PLC0415
+        from perfmodel.models import files  # noqa: PLC0415
 
-        return model_files.load(Path(text))
+        return files.load(Path(text))
     if known.endswith(_JSON) and not _is_folder(text):
-        from perfmodel import huggingface  # noqa: PLC0415
+        from perfmodel.models import huggingface  # noqa: PLC0415
 
         return huggingface.load(Path(text))
     raise _not_a_model(text)
