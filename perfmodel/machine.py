@@ -183,10 +183,14 @@ class BandwidthDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """A queue, partition or quality of service and its limits (empty = no limit known)."""
+    """A way into the machine and its limits (empty = no limit known).
+
+    `kind` says what `name` is; a bin is no choice but follows from the number of nodes.
+    """
 
     name: str
     source: str
+    kind: Literal["qos", "partition", "queue", "bin"] = "qos"
     max_nodes: int | None = None
     min_nodes: int | None = None
     max_time: str = ""

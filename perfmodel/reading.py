@@ -156,7 +156,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
     if origin is typing.Annotated:
         return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources))
     if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
-        absent = isinstance(node, yaml.ScalarNode) and node.value in _NULLS and node.style is None
+        absent = isinstance(node, yaml.ScalarNode) and node.value in _NULLS and not node.style
         return None if absent else _read(arguments[0], node, reader)
     if origin is tuple:
         return _sequence(arguments[0], node, reader)
