@@ -138,7 +138,9 @@ class Embedding:
 
     def __post_init__(self) -> None:
         """Sizes are positive."""
-        positive(vocabulary=self.vocabulary, width=self.width, learned_positions=self.learned_positions + 1)
+        positive(vocabulary=self.vocabulary, width=self.width)
+        if self.learned_positions:
+            positive(learned_positions=self.learned_positions)
 
     @property
     def parameters(self) -> int:

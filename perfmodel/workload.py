@@ -77,6 +77,8 @@ class Transformer:
         positive(
             layers=self.layers, hidden=self.hidden, heads=self.heads, vocabulary=self.vocabulary, sequence=self.sequence
         )
+        optional = {"kv_heads": self.kv_heads, "head_dim": self.head_dim, "feed_forward": self.feed_forward}
+        positive(**{name: size for name, size in optional.items() if size is not None})
         if self.norms not in (1, 2, 4):
             raise PerfmodelError(f"norms is {self.norms}, wanted 1, 2 or 4 a block")
         if self.head_dim is None and self.hidden % self.heads:
