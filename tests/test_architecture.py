@@ -7,6 +7,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from sizes import definitions, functions, sources
 
 ROOT = Path(__file__).parents[1]
