@@ -273,5 +273,5 @@ ARCHITECTURES: dict[str, Architecture] = {
         _assumed(151936, 4096, 22016, 32, 32, 32, 32768),
     ),
     "stablelm": Architecture(_stablelm, "LayerNorm, SwiGLU, biases as qwen2 where asked for", "stablelm-2-1.6b"),
-    "starcoder2": Architecture(_starcoder2, "LayerNorm, GELU, biases, grouped queries, tied", "starcoder2-15b"),
+    "starcoder2": Architecture(_starcoder2, "LayerNorm, GELU, biases, grouped queries, tied", "starcoder2-7b"),
 }  # fmt: skip
