@@ -21,7 +21,7 @@ LONGEST_FILE = 350
 PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} | {1000.0**-n for n in range(1, 5)}
 # Where such a number counts something that has no unit.
 COUNTS = {
-    ("models.py", 1024): "GPT-2 reads 1024 tokens",
+    ("machine.py", 1024): "the most devices that a node may have",
 }
 # Calls and names that belong to the command line: the library returns values and raises errors.
 EDGE_CALLS = {"print", "input", "exit", "quit", "breakpoint"}
