@@ -1,0 +1,46 @@
+"""The runner of the pages' examples sees a stale output, a wrong exit code and a cut."""
+
+import examples
+import pytest
+
+
+def page(folder, text):
+    path = folder / "page.md"
+    path.write_text(text)
+    return path
+
+
+def renewed(folder, text):
+    return examples.renew(page(folder, text))
+
+
+def test_a_stale_output_is_replaced_and_the_rest_kept(tmp_path):
+    text = "before\n\n```console\n$ perfmodel --version | tr -d '0-9.'\nstale\n```\n\nafter\n"
+    fresh = renewed(tmp_path, text)
+    assert fresh == "before\n\n```console\n$ perfmodel --version | tr -d '0-9.'\nperfmodel\n```\n\nafter\n"
+    assert renewed(tmp_path, fresh) == fresh
+
+
+def test_commands_of_a_page_share_a_folder(tmp_path):
+    text = "```bash\n$ perfmodel --help > help.txt\n```\n\n```bash\n$ perfmodel --help | diff help.txt - && echo same\nsame\n```\n"
+    assert renewed(tmp_path, text) == text
+
+
+def test_an_unexpected_exit_code_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="ended with 2, wanted 0"):
+        renewed(tmp_path, "```console\n$ perfmodel nonsense\n```\n")
+    assert "No such command" in renewed(tmp_path, "```console exit-2\n$ perfmodel nonsense\n```\n")
+
+
+def test_a_cut_stays_where_it_was(tmp_path):
+    text = "```console\n$ perfmodel --help\nUsage: something else\n...\n```\n"
+    assert (
+        renewed(tmp_path, text)
+        == "```console\n$ perfmodel --help\nUsage: perfmodel [OPTIONS] COMMAND [ARGS]...\n...\n```\n"
+    )
+
+
+def test_other_blocks_are_left_alone(tmp_path):
+    text = "```bash\npip install perfmodel\n```\n\n```text\n$ perfmodel nonsense\n```\n"
+    assert renewed(tmp_path, text) == text
+    assert examples.examples(page(tmp_path, text)) == []
