@@ -65,7 +65,7 @@ def run(example: Example, folder: Path) -> tuple[str, ...]:
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
     }
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", example.command],
+        ["bash", "-c", example.command],
         cwd=folder,
         env={**os.environ, **plain},
         stdin=subprocess.DEVNULL,
