@@ -98,9 +98,18 @@ class Transformer:
 
     @property
     def is_gpt(self) -> bool:
-        """Whether the paper's closed formulas count this decoder: GELU, 4 h, one key-value head a head, tied."""
-        plain = not self.gated and self.kv_heads in (None, self.heads)
-        return plain and self.feed_forward_width == 4 * self.hidden == 4 * self.heads * self.head_width and self.tied
+        """Whether the paper's closed formulas count this decoder: GELU of 4 h, multi-head, biases, tied head."""
+        if self.heads * self.head_width != self.hidden:
+            return False
+        plain = Transformer(
+            self.layers,
+            self.hidden,
+            self.heads,
+            self.vocabulary,
+            self.sequence,
+            learned_positions=self.learned_positions,
+        )
+        return plain.model("plain").blocks == self.model("plain").blocks
 
     def model(self, name: str) -> "Model":
         """The same as blocks of layers."""

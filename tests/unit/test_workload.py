@@ -244,11 +244,20 @@ def test_a_convolution_weighs_kernel_squared_and_runs_at_its_own_positions():
     assert layer.flops(100) == 2 * 25 * 9 * 8 * 16
 
 
-def test_only_gelu_multi_head_tied_decoders_of_four_times_the_width_are_gpts():
+def test_only_gelu_multi_head_tied_decoders_with_biases_are_gpts():
     gpt = Transformer(layers=1, hidden=64, heads=4, vocabulary=10, sequence=8)
     assert gpt.is_gpt
     assert replace(gpt, kv_heads=4, feed_forward=256, head_dim=16).is_gpt
-    for change in ({"kv_heads": 2}, {"gated": True}, {"feed_forward": 255}, {"head_dim": 8}, {"tied": False}):
+    changes = {
+        "kv_heads": 2,
+        "gated": True,
+        "feed_forward": 255,
+        "head_dim": 8,
+        "tied": False,
+        "bias": False,
+        "norms": 1,
+    }
+    for change in ({key: value} for key, value in changes.items()):
         assert not replace(gpt, **change).is_gpt
 
 

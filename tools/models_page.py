@@ -1,0 +1,88 @@
+"""The tables of docs/models.md, made from the code: models known by name, keys of our files, architectures read.
+
+Run as `python tools/models_page.py` to compare, as `python tools/models_page.py --write` to put them in place.
+"""
+
+import argparse
+import dataclasses
+import re
+import sys
+import typing
+from pathlib import Path
+
+from perfmodel import models, units
+from perfmodel.models.architectures import ARCHITECTURES
+from perfmodel.models.files import BlockEntry, LayerEntry, ModelFile
+from perfmodel.models.presets import PRESETS
+from perfmodel.workload import Transformer
+
+PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+_TABLE = re.compile(r"<!-- (presets|keys|architectures) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; columns of numbers are set right."""
+    numbers = [all(re.match(r"[0-9]", row[column]) for row in rows) for column in range(len(heads))]
+    rule = ["--:" if number else "---" for number in numbers]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
+
+
+def presets() -> str:
+    """One line a model known by name."""
+    rows = []
+    for name in models.names():
+        model = models.load(name)
+        flops = units.show(model.forward_flops(model.sequence) / model.sequence, "flop")
+        rows.append([f"`{name}`", f"{model.parameters:,}", flops, str(model.sequence), PRESETS[name].source])
+    return table(["name", "parameters", "a token forward", "sequence", "source"], rows)
+
+
+def keys() -> str:
+    """One line a record of a file, with its keys; those in brackets may be left out."""
+    kinds = typing.get_type_hints(LayerEntry)
+    records = {"(file)": ModelFile, "transformer": Transformer, "blocks": BlockEntry}
+    records |= {name: typing.get_args(kind)[0] for name, kind in kinds.items()}
+    return table(["record", "keys"], [[f"`{name}`", ", ".join(_keys(kind))] for name, kind in records.items()])
+
+
+def _keys(kind: type) -> list[str]:
+    return [_key(field) for field in dataclasses.fields(kind) if field.init]
+
+
+def _key(field: "dataclasses.Field[object]") -> str:
+    optional = field.default is not dataclasses.MISSING
+    known = field.default is not None and field.default != () and optional
+    value = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    text = f"`{field.name}`" + (f" = {value}" if known else "")
+    return f"[{text}]" if optional else text
+
+
+def architectures() -> str:
+    """One line an architecture."""
+    rows = [[f"`{name}`", kind.features, kind.checked] for name, kind in ARCHITECTURES.items()]
+    return table(["model_type", "what it is", "checked against"], rows)
+
+
+def page() -> str:
+    """The page with its tables as they are now."""
+    tables = {"presets": presets, "keys": keys, "architectures": architectures}
+    return _TABLE.sub(
+        lambda found: f"<!-- {found[1]} -->\n{tables[found[1]]()}\n<!-- end -->", PAGE.read_text(encoding="utf-8")
+    )
+
+
+def main() -> None:
+    """Compare or, with --write, renew the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    write = parser.parse_args().write
+    text = page()
+    stale = text != PAGE.read_text(encoding="utf-8")
+    if stale and write:
+        PAGE.write_text(text, encoding="utf-8")
+    print(f"{PAGE.name}: {'fresh' if not stale else 'renewed' if write else 'stale'}")
+    sys.exit(stale and not write)
+
+
+if __name__ == "__main__":
+    main()
