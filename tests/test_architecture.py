@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sizes import definitions, functions, sources
+from sizes import Definition, functions, sources
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = sources(ROOT / "perfmodel")
@@ -71,12 +71,15 @@ def edge_names(path: Path) -> list[str]:
 def undocumented(path: Path) -> list[str]:
     """Public functions, classes and methods without a docstring, and the module itself."""
     module = tree(path)
-    nodes = [("module", module), *definitions(module)]
-    return [
-        name
-        for name, node in nodes
-        if ast.get_docstring(node) is None and not any(part.startswith("_") for part in name.split("."))
-    ]
+    nodes = [("module", module), *public(module)]
+    return [name for name, node in nodes if ast.get_docstring(node) is None]
+
+
+def public(node: ast.Module | ast.ClassDef) -> list[tuple[str, ast.AST]]:
+    """Public definitions in a module or class; what is inside a function is that function's own affair."""
+    here = [child for child in node.body if isinstance(child, Definition) and not child.name.startswith("_")]
+    inside = [member for child in here if isinstance(child, ast.ClassDef) for member in public(child)]
+    return [(child.name, child) for child in here] + inside
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
