@@ -17,9 +17,9 @@ PERFMODEL = str(Path(sysconfig.get_path("scripts"), "perfmodel"))
 RECOMMEND = [
     "recommend",
     "--model",
-    "gpt-20b",
+    "gpt-80b",
     "--machine",
-    "perlmutter",
+    "frontier",
     "--gpus",
     "32768",
     "--batch",
