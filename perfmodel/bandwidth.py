@@ -105,7 +105,8 @@ class Bandwidths:
         if measured:
             base = f"{show(measured.value, 'B/s')} between nodes, {measured.origin}"
         elif network.efficiency and network.injection:
-            base = f"{network.efficiency.value:g} x {show(network.injection.value, 'B/s')} a node, {network.efficiency.origin}"
+            node = show(network.injection.value, "B/s")
+            base = f"{network.efficiency.value:g} x {node} a node, {network.efficiency.origin}"
         else:
             base = "no network"
         return base if sharing == 1 else f"{base}, shared by {sharing} groups"

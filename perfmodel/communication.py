@@ -14,7 +14,7 @@ embedding and head are counted too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -139,9 +139,10 @@ def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
 def _transposed(normal: _Setting) -> _Setting:
     """The roles of x and y exchanged; at paper fidelity their sizes change places in the hierarchy too."""
     if normal.job.settings.fidelity == "paper":
-        exchanged = normal.layout.exchanged()
-        return _setting(normal.job, exchanged, links(normal.job, exchanged))
-    groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
+        groups = links(normal.job, normal.layout.exchanged())
+        groups |= {"x": replace(groups["x"], axis="y"), "y": replace(groups["y"], axis="x")}  # called by their ranks
+    else:
+        groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
     return _setting(normal.job, normal.layout.exchanged(), groups)
 
 
@@ -166,7 +167,9 @@ def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
     yield from _weight_gradient(at, layer.name, layer.weight / tensor, block.repeat)
 
 
-def _weight_gradient(at: _Setting, name: str, elements: Number, repeat: int, term: Term | None = None) -> Iterator[Collective]:
+def _weight_gradient(
+    at: _Setting, name: str, elements: Number, repeat: int, term: Term | None = None
+) -> Iterator[Collective]:
     """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end."""
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.layout.z * sizes.sent_gradient_bytes

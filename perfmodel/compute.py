@@ -27,7 +27,7 @@ def gemm_rate(job: Job) -> GemmRate:
     if peak and efficiency:
         return GemmRate(efficiency.value * peak.value, f"{efficiency.value:g} x {dtype} peak, {efficiency.origin}")
     raise PerfmodelError(
-        f"{job.machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency, so compute has no time"
+        f"{job.machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency: compute has no time"
     )
 
 

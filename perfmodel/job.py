@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
+from perfmodel.layout import Layout
 from perfmodel.machine import Dtype, Machine
 from perfmodel.settings import Settings
 from perfmodel.units import Count, Number
-from perfmodel.layout import Layout
 from perfmodel.workload import Model
 
 
@@ -23,7 +23,15 @@ class Job:
     bandwidths: Bandwidths
 
     @classmethod
-    def of(cls, model: Model, machine: Machine, *, batch: int, sequence: int | None = None, settings: Settings | None = None) -> "Job":
+    def of(
+        cls,
+        model: Model,
+        machine: Machine,
+        *,
+        batch: int,
+        sequence: int | None = None,
+        settings: Settings | None = None,
+    ) -> "Job":
         """Put a job together; the sequence length is the model's own unless given."""
         length = model.sequence if sequence is None else sequence
         for name, value in (("batch", batch), ("sequence length", length)):

@@ -21,12 +21,12 @@ Placement: TypeAlias = tuple[Axis, ...]
 AXONN: Placement = ("y", "x", "z", "data")
 PAPER: Placement = ("x", "y", "z", "data")
 # A layout holds an index into this list; the two named ones come first.
-PLACEMENTS: tuple[Placement, ...] = (AXONN, PAPER) + tuple(p for p in permutations(AXES) if p not in (AXONN, PAPER))
+PLACEMENTS: tuple[Placement, ...] = (AXONN, PAPER, *(p for p in permutations(AXES) if p not in (AXONN, PAPER)))
 NAMED_PLACEMENTS: dict[str, tuple[int, ...]] = {"axonn": (0,), "paper": (1,), "any": tuple(range(len(PLACEMENTS)))}
 
 
 def _inside() -> Array:
-    """[axis, other, placement] -> is `other` inside `axis`?"""
+    """Whether `other` is inside `axis`, by [axis, other, placement]."""
     order = np.array([[placement.index(axis) for placement in PLACEMENTS] for axis in AXES])
     return order[None, :, :] < order[:, None, :]
 
@@ -36,7 +36,7 @@ _INSIDE = _inside()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sizes of the axes, placement, sequences a device processes at once, recomputation and weight caching (indices)."""
+    """Sizes of the axes, placement, sequences a device processes at once, recomputation and weight cache (indices)."""
 
     x: Count
     y: Count
@@ -80,7 +80,9 @@ class Layout:
 
     def exchanged(self) -> "Layout":
         """The same with the sizes of x and y exchanged."""
-        return Layout(self.y, self.x, self.z, self.data, self.placement, self.micro_batch, self.recompute, self.weight_cache)
+        return Layout(
+            self.y, self.x, self.z, self.data, self.placement, self.micro_batch, self.recompute, self.weight_cache
+        )
 
     def take(self, rows: Any) -> "Layout":
         """Rows of many layouts: an int gives one layout of plain ints, an index array or mask gives many."""
@@ -126,7 +128,7 @@ def factorizations(gpus: int) -> tuple[Array, Array, Array, Array]:
         raise UsageError(f"the number of GPUs is {gpus}, wanted at least 1")
     grids = np.ones((1, 4), dtype=np.int64)
     for prime, exponent in _prime_factors(gpus):
-        deals = np.array([deal for deal in _compositions(exponent, 4)], dtype=np.int64)
+        deals = np.array(_compositions(exponent, 4), dtype=np.int64)
         grids = (grids[:, None, :] * prime ** deals[None, :, :]).reshape(-1, 4)
     grids = grids[np.lexsort(grids.T[::-1])]
     return grids[:, 0], grids[:, 1], grids[:, 2], grids[:, 3]
@@ -157,7 +159,7 @@ def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
 
 
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
-    """[which axes are split (bits), placement] -> is this the first placement with its order of the split axes?"""
+    """Whether a placement is the first with its order of the split axes, by [which axes are split (bits), placement]."""
     table = np.zeros((16, len(placements)), dtype=bool)
     for bits in range(16):
         seen: set[tuple[str, ...]] = set()

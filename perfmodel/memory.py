@@ -182,13 +182,12 @@ def _gathered(job: Job, layout: Layout) -> Bytes:
     or under full recomputation the block being recomputed and one more layer. Cached always: all layers.
     """
     settings, tensor = job.settings, 1.0 * layout.x * layout.y
-    weights = [(block.repeat, block.checkpointed, [layer.weight for layer in block.layers if isinstance(layer, Linear)])
-               for block in job.model.blocks]  # fmt: skip
-    largest = max(weight for _, _, block in weights for weight in block)
-    everything = sum(repeat * sum(block) for repeat, _, block in weights)
-    one_block = max(sum(block) for _, _, block in weights) + largest
-    alive = np.array([[2 * largest, everything, everything], [2 * largest, everything, everything],
-                      [2 * largest, one_block, everything]], dtype=float)[layout.recompute, layout.weight_cache]  # fmt: skip
+    blocks = [(b.repeat, [layer.weight for layer in b.layers if isinstance(layer, Linear)]) for b in job.model.blocks]
+    largest = max(weight for _, weights in blocks for weight in weights)
+    everything = sum(repeat * sum(weights) for repeat, weights in blocks)
+    one_block = max(sum(weights) for _, weights in blocks) + largest
+    stored, full = (2 * largest, everything, everything), (2 * largest, one_block, everything)
+    alive = np.array([stored, stored, full], dtype=float)[layout.recompute, layout.weight_cache]
     needed = (alive * settings.weight_bytes + 2.0 * largest * settings.gradient_bytes) / tensor
     return np.where(layout.z > 1, needed, 0.0)
 

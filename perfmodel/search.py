@@ -101,9 +101,17 @@ def rank(job: Job, space: Space) -> Ranking:
     rejected |= {micro_batch_rule(job).name: best.unbatched, MEMORY: best.unfitting}
     layouts = best.layouts()
     return Ranking(
-        job, space, rate, len(grids.x), best.feasible, best.evaluated, {k: v for k, v in rejected.items() if v},
-        layouts, predict(job, layouts, rate), best.shortfall,
-    )  # fmt: skip
+        job=job,
+        space=space,
+        rate=rate,
+        searched=int(np.size(grids.x)),
+        feasible=best.feasible,
+        evaluated=best.evaluated,
+        rejected={reason: count for reason, count in rejected.items() if count},
+        layouts=layouts,
+        prediction=predict(job, layouts, rate),
+        shortfall=best.shortfall,
+    )
 
 
 class _Best:
@@ -129,12 +137,12 @@ class _Best:
 
     def _blocks(self, grids: Layout) -> Iterator[Layout]:
         size = max(1, _BLOCK_ROWS // (len(self.micro_batches) * len(self.modes)))
-        for start in range(0, len(grids.x), size):  # type: ignore[arg-type]
+        for start in range(0, int(np.size(grids.x)), size):
             yield grids.take(slice(start, start + size))
 
     def _try(self, grids: Layout) -> None:
         grid, rows = self._expand(grids)
-        count = len(grids.x)  # type: ignore[arg-type]
+        count = int(np.size(grids.x))
         self.unbatched += count - len(np.unique(grid))
         self.evaluated += len(grid)
         if not len(grid):

@@ -51,9 +51,9 @@ class Settings:
 
     `gradient_bytes` is what the reduce-scatter over Z carries; `data_gradient_bytes` what the all-reduce over data
     carries (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
-    `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = no padding.
-    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds for
-    one communicator, 4 MiB a channel each way on 32 channels (assumed).
+    `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
+    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds
+    for one communicator, 4 MiB a channel each way on 32 channels (assumed).
     """
 
     fidelity: Fidelity = "flat"
@@ -77,7 +77,9 @@ class Settings:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         sizes = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.sent_gradient_bytes)
         if min(sizes) <= 0 or self.vocabulary_multiple < 0:
-            raise UsageError(f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes")
+            raise UsageError(
+                f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
+            )
 
     @property
     def kept_gradient_bytes(self) -> float:

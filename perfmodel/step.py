@@ -3,6 +3,8 @@
 Paper fidelity knows communication only. Flat fidelity adds arithmetic at a flat GEMM rate, nothing overlapped.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from perfmodel.communication import Communication, communicate

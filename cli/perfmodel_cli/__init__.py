@@ -1,0 +1,1 @@
+"""The command line: it reads options, calls one library function, and shows the record."""

@@ -1,0 +1,5 @@
+"""`python -m perfmodel_cli` is `perfmodel`."""
+
+from perfmodel_cli.app import main
+
+main()

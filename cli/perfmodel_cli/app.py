@@ -1,0 +1,206 @@
+"""The commands: read options, call one library function, show the record.
+
+Everything that needs numpy or rich is imported inside the commands, so that --help stays as quick as Typer itself.
+"""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel import __version__
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options
+from perfmodel_cli.question import Question, asks, gpu_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _typer(purpose: str) -> typer.Typer:
+    """Plain help text: Rich would double the time of --help."""
+    return typer.Typer(
+        help=purpose, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True
+    )
+
+
+app = _typer("Which 4D grid trains a model fastest on a machine, will it fit, and why.")
+machines = _typer("Machine profiles: what is known of each machine, and where each number comes from.")
+models = _typer("Models: presets, parameter and FLOP counts.")
+app.add_typer(machines, name="machines")
+app.add_typer(models, name="models")
+
+
+def main() -> None:
+    """Run the program: exit code 0 for an answer, 1 for none, 2 for a question that is not well formed."""
+    try:
+        app()
+    except PerfmodelError as error:
+        sys.stderr.write(f"perfmodel: {error}\n")
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Which 4D grid trains a model fastest on a machine, will it fit, and why.
+
+    A grid Gx x Gy x Gz x Gdata splits every layer over X and Y, its weights once more over Z, and the batch over data.
+    """
+
+
+@app.command()
+@asks
+def recommend(
+    question: Question,
+    gpus: options.Gpus = None,
+    nodes: options.Nodes = None,
+    top: options.Top = 10,
+    fix: options.Fix = "",
+    maximum: options.Maximum = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Rank all ways to spread a model over some GPUs, and say why the others were turned down.
+
+    Example: perfmodel recommend --model gpt-20b --machine perlmutter --gpus 256 --batch 2048
+    """
+    from perfmodel import advice, tables
+
+    job = question.job(fix=fix, maximum=maximum)
+    devices = gpu_count(job.machine.node_devices, gpus, nodes)
+    ranking = advice.recommend(job, question.space(devices, top))
+    record = tables.ranking_record(ranking)
+    _show(record, record["results"], output, lambda: _renderer().ranking(record, ranking))
+
+
+@app.command()
+@asks
+def explain(
+    question: Question,
+    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")],
+    output: options.Output = options.Format.table,
+) -> None:
+    """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in.
+
+    Example: perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048
+    """
+    from perfmodel import explain as explaining
+    from perfmodel import tables
+
+    wanted = explaining.parse_grid(grid)
+    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
+    record = tables.explanation_record(explanation)
+    _show(record, record["collectives"], output, lambda: _renderer().explanation(record))
+
+
+@machines.command("list")
+def machines_list(output: options.Output = options.Format.table) -> None:
+    """List the shipped machines.
+
+    Example: perfmodel machines list
+    """
+    from perfmodel import profile_tables, profiles
+
+    rows = [profile_tables.machine_summary(profiles.load(name)) for name in profiles.names()]
+    _show({"machines": rows}, rows, output, lambda: _renderer().rows(rows))
+
+
+@machines.command("show")
+def machines_show(
+    name: Annotated[str, typer.Argument(help="A shipped machine, or the path of a profile.")],
+    output: options.Output = options.Format.table,
+) -> None:
+    """Show a profile: every figure with its source.
+
+    Example: perfmodel machines show frontier
+    """
+    from perfmodel import profile_tables, profiles
+
+    machine = profiles.load(name)
+    record, figures = profile_tables.machine_record(machine), profile_tables.machine_figures(machine)
+    _show(record, figures, output, lambda: _renderer().machine(machine, figures, record["derived_bandwidths"]))
+
+
+@machines.command("check")
+def machines_check(file: Annotated[str, typer.Argument(help="A profile of your own.")]) -> None:
+    """Check a profile, and name every problem with its line.
+
+    Example: perfmodel machines check my-cluster.yaml
+    """
+    from perfmodel import profiles
+
+    machine = profiles.load_file(Path(file))
+    typer.echo(f"{file}: {machine.title} is a valid profile")
+
+
+@machines.command("new")
+def machines_new(
+    file: Annotated[str, typer.Argument(help="The file to write.")],
+    name: Annotated[str, typer.Option("--from", help="The shipped machine to start from.")],
+) -> None:
+    """Write a commented profile to edit, filled with a shipped machine's figures.
+
+    Example: perfmodel machines new --from perlmutter my-cluster.yaml
+    """
+    from perfmodel import profiles
+
+    path = Path(file)
+    profiles.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
+    typer.echo(f"wrote {file}; edit it, then: perfmodel machines check {file}")
+
+
+@models.command("list")
+def models_list(output: options.Output = options.Format.table) -> None:
+    """List the model presets.
+
+    Example: perfmodel models list
+    """
+    from perfmodel import models as library
+    from perfmodel import tables
+
+    rows = [tables.model_summary(library.load(name)) for name in library.names()]
+    _show({"models": rows}, rows, output, lambda: _renderer().rows(rows))
+
+
+@models.command("show")
+def models_show(
+    name: Annotated[str, typer.Argument(help="A preset, our YAML, or a Hugging Face config.json.")],
+    output: options.Output = options.Format.table,
+) -> None:
+    """Show a model's layers, parameters and FLOPs.
+
+    Example: perfmodel models show llama-3-8b
+    """
+    from perfmodel import models as library
+    from perfmodel import tables
+
+    record = tables.model_record(library.load(name))
+    _show(record, record["layers"], output, lambda: _renderer().model(record))
+
+
+def _renderer() -> ModuleType:
+    from perfmodel_cli import render
+
+    return render
+
+
+def _show(
+    record: dict[str, Any], rows: list[dict[str, Any]], output: options.Format, picture: "Callable[[], Any]"
+) -> None:
+    from perfmodel_cli import printing
+
+    printing.show(record, rows, output.value, picture)

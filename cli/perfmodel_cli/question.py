@@ -1,0 +1,111 @@
+"""The options that every command about a training job shares, written once and added to a command's own.
+
+`@asks` gives a command the parameters of `Question` in front of its own, and hands it the filled Question.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.errors import UsageError
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel_cli import options
+
+if TYPE_CHECKING:
+    from perfmodel.job import Job
+    from perfmodel.search import Space
+
+_AXES = ("x", "y", "z", "data")
+_BYTES = {
+    "activations": "activation_bytes",
+    "weights": "weight_bytes",
+    "gradients": "gradient_bytes",
+    "data-gradients": "data_gradient_bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked about: model, machine, batch, and how the step is run and counted."""
+
+    model: options.ModelName
+    machine: options.MachineName
+    batch: options.Batch
+    seq: options.Sequence = None
+    micro_batch: options.MicroBatch = "any"
+    recompute: options.Recompute = options.RecomputeChoice.any
+    weight_cache: options.WeightCache = options.CacheChoice.any
+    placement: options.Placement = options.PlacementChoice.axonn
+    fidelity: options.Fidelity = options.FidelityChoice.flat
+    optimizer: options.Optimizer = "adamw"
+    flash_attention: options.Flash = True
+    dropout: options.Dropout = False
+    element_bytes: options.ElementBytes = ""
+    vocabulary_multiple: options.VocabularyMultiple = 128
+    ignore_memory: options.IgnoreMemory = False
+
+    def job(self, *, fix: str = "", maximum: str = "") -> "Job":
+        """The job, its files read."""
+        from perfmodel import models, profiles
+        from perfmodel.job import Job
+
+        settings = Settings(
+            fidelity=self.fidelity.value,
+            optimizer=self.optimizer,
+            flash_attention=self.flash_attention,
+            dropout=self.dropout,
+            vocabulary_multiple=self.vocabulary_multiple,
+            ignore_memory=self.ignore_memory,
+            fixed=options.assignments(fix, _AXES, "--fix"),
+            maximum=options.assignments(maximum, _AXES, "--max"),
+            **self._element_sizes(),
+        )
+        machine = profiles.load(self.machine)
+        return Job.of(models.load(self.model), machine, batch=self.batch, sequence=self.seq, settings=settings)
+
+    def space(self, gpus: int, top: int) -> "Space":
+        """What is searched."""
+        from perfmodel.layout import NAMED_PLACEMENTS
+        from perfmodel.search import Space
+
+        recomputes, caches = {name: name for name in RECOMPUTES}, {name: name for name in WEIGHT_CACHES}
+        return Space(
+            gpus=gpus,
+            placements=NAMED_PLACEMENTS[self.placement.value],
+            micro_batch=options.count_or_any(self.micro_batch, "--micro-batch"),
+            recompute=recomputes.get(self.recompute.value),  # type: ignore[call-overload]
+            weight_cache=caches.get(self.weight_cache.value) if self.weight_cache.value != "any" else None,  # type: ignore[call-overload]
+            top=top,
+        )
+
+    def _element_sizes(self) -> dict[str, Any]:
+        sizes = options.assignments(self.element_bytes, tuple(_BYTES), "--bytes")
+        return {_BYTES[name]: size for name, size in sizes.items()}
+
+
+def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int:
+    """Devices asked for, by --gpus or by --nodes."""
+    if (gpus is None) == (nodes is None):
+        raise UsageError("give either --gpus or --nodes")
+    name, count = ("--gpus", gpus) if gpus is not None else ("--nodes", nodes)
+    if count is None or not 1 <= count < 2**31:
+        raise UsageError(f"{name} is {count}, wanted at least 1")
+    return count if gpus is not None else count * devices_per_node
+
+
+def asks(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the fields of Question to a command's parameters; it is called with the Question first."""
+    shared = list(inspect.signature(Question).parameters.values())
+    own = list(inspect.signature(command).parameters.values())[1:]
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*shared, *own)]
+    names = {parameter.name for parameter in shared}
+
+    def run(**given: Any) -> None:
+        asked = Question(**{name: value for name, value in given.items() if name in names})
+        command(asked, **{name: value for name, value in given.items() if name not in names})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
+    return run

@@ -1,0 +1,193 @@
+"""One grid, term by term: every collective with its ranks, link and bandwidth, the equations with numbers put in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.advice import count_problem, nearest_grid
+from perfmodel.communication import Collective, traffic
+from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
+from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
+from perfmodel.errors import UsageError
+from perfmodel.job import Job
+from perfmodel.layout import AXES, Layout
+from perfmodel.memory import capacity, occupy
+from perfmodel.ranks import groups
+from perfmodel.search import Space, rank
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.step import Prediction, predict
+from perfmodel.units import show
+from perfmodel.workload import Linear
+
+_SHOWN_RANKS = 4
+_EQUATIONS = {
+    "weight_gather": "(1)",
+    "gradient_scatter": "(2)",
+    "forward_reduce": "(3)",
+    "backward_reduce": "(4)",
+    "data_reduce": "(5)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCollective:
+    """One collective of one layer kind, for one layout."""
+
+    layer: str
+    term: str
+    operation: str
+    axis: str
+    group_size: int
+    stride: int
+    ranks: str
+    link: str
+    buffer_B: float  # noqa: N815 - the unit is part of the key
+    calls: float
+    bandwidth_B_per_s: float  # noqa: N815
+    bandwidth_source: str
+    time_per_call_s: float
+    time_s: float
+    equation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about one layout; `rejections` is empty for a grid that can run."""
+
+    job: Job
+    layout: Layout
+    prediction: Prediction
+    rate: GemmRate | None
+    collectives: tuple[ExplainedCollective, ...]
+    compute_equation: str
+    memory_capacity: float
+    rejections: tuple[tuple[str, str], ...]
+    nearest: Layout | None
+
+
+def parse_grid(text: str) -> Layout:
+    """Read Gx x Gy x Gz x Gdata, such as 1x2x32x4.
+
+    >>> parse_grid("1x2x32x4").gpus
+    256
+    """
+    sizes = text.lower().split("x")
+    if len(sizes) != len(AXES) or not all(
+        size.isascii() and size.isdigit() and 0 < int(size) < 2**31 for size in sizes
+    ):
+        raise UsageError(f"{text!r} is no grid; wanted Gx x Gy x Gz x Gdata as four counts, such as 1x2x32x4")
+    x, y, z, data = map(int, sizes)
+    return Layout(x, y, z, data)
+
+
+def explain(job: Job, space: Space, grid: Layout) -> Explanation:
+    """Explain `grid` with its best micro-batch and recomputation, or with the leanest when it cannot run."""
+    exact = replace(
+        job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
+    )
+    found = rank(exact, space)
+    if len(found):
+        layout = found.layouts.take(0)
+        rejections, nearest = _rejections(job, space, layout), None
+    else:
+        layout = _leanest(space, grid)
+        rejections, nearest = _rejections(job, space, layout), nearest_grid(job, space, grid)
+    rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
+    return Explanation(
+        job, layout, predict(job, layout, rate), rate, tuple(_explained(job, layout)),
+        _compute_equation(job, layout, rate), capacity(job), rejections, nearest,
+    )  # fmt: skip
+
+
+def _leanest(space: Space, grid: Layout) -> Layout:
+    """The setting that needs the least memory, within what the user fixed."""
+    recompute = RECOMPUTES.index(space.recompute or "full")
+    cache = WEIGHT_CACHES.index(space.weight_cache or "none")
+    return replace(
+        grid, placement=space.placements[0], micro_batch=space.micro_batch or 1, recompute=recompute, weight_cache=cache
+    )
+
+
+def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str], ...]:
+    rules = grid_rules(job) + ((micro_batch_rule(job),) if space.micro_batch else ())
+    found = complaints(rules, layout)
+    missing = float(occupy(job, layout).total) - capacity(job)
+    if missing > 0 and not job.settings.ignore_memory:
+        needs = show(missing + capacity(job), "B")
+        found.append(
+            (
+                MEMORY,
+                f"needs {needs} even so, a device has {show(capacity(job), 'B')}: {show(missing, 'B')} are missing",
+            )
+        )
+    whole = count_problem(job.machine, int(layout.gpus))
+    return ((("whole_nodes", whole),) if whole else ()) + tuple(found)
+
+
+def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
+    layers = {layer.name: layer for _, layer in job.model.layers()}
+    for collective in traffic(job, layout):
+        link, buffer, time = collective.link, float(collective.buffer), float(collective.time)
+        inner, size = int(link.inner), int(link.size)
+        contained = bool(job.bandwidths.contained(inner=inner, size=size, gpus=layout.gpus))
+        layer = layers[collective.layer]
+        equation = _equation(collective, layer if isinstance(layer, Linear) else None, job, layout)
+        yield ExplainedCollective(
+            layer=collective.layer, term=collective.term, operation=collective.operation, axis=link.axis,
+            group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
+            link="inside the node" if contained else "between nodes", buffer_B=buffer, calls=float(collective.calls),
+            bandwidth_B_per_s=float(link.bandwidth),
+            bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
+            time_per_call_s=time, time_s=float(collective.total), equation=equation,
+        )  # fmt: skip
+
+
+def _ranks(layout: Layout, axis: str) -> str:
+    """The first group of an axis: its first ranks, and the last."""
+    first = groups(layout, axis)[0].tolist() if int(layout.size(axis)) > 1 else [0]
+    if len(first) <= _SHOWN_RANKS + 1:
+        return ",".join(map(str, first))
+    return ",".join(map(str, first[:_SHOWN_RANKS])) + f",...,{first[-1]}"
+
+
+def _equation(collective: Collective, layer: Linear | None, job: Job, layout: Layout) -> str:
+    """The equation of a collective with its numbers put in."""
+    size = int(collective.link.size)
+    if size == 1:
+        return "group of 1: nothing to send"
+    number = _EQUATIONS.get(collective.term, "")
+    ring = f"{'2 * ' if collective.operation == 'all-reduce' else ''}{size - 1}/{size}"
+    buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
+    rate = show(float(collective.link.bandwidth), "B/s")
+    return f"{number} {ring} * {buffer} / {rate} = {show(float(collective.time), 's')}".strip()
+
+
+def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
+    """Bytes of a linear layer's buffer as shapes, Gx and Gy already in the roles that a transposed layer gives them."""
+    s = job.settings
+    gx, gy = (layout.y, layout.x) if layer.transposed else (layout.x, layout.y)
+    weight = (
+        f"{layer.kernel**2} * {layer.inputs} * {layer.outputs}"
+        if layer.kernel > 1
+        else f"{layer.inputs} * {layer.outputs}"
+    )
+    rows = f"{float(job.rows(layout)) * layer.positions:.6g}"
+    shapes = {
+        "weight_gather": f"{weight} / ({gx} * {gy}) * {s.weight_bytes:g} B",
+        "gradient_scatter": f"{weight} / ({gx} * {gy}) * {s.gradient_bytes:g} B",
+        "forward_reduce": f"{rows} * {layer.outputs} / {gx} * {s.activation_bytes:g} B",
+        "backward_reduce": f"{rows} * {layer.inputs} / {gy} * {s.activation_bytes:g} B",
+        "data_reduce": f"{weight} / ({gx} * {gy} * {layout.z}) * {s.sent_gradient_bytes:g} B",
+    }
+    return shapes[term]
+
+
+def _compute_equation(job: Job, layout: Layout, rate: GemmRate | None) -> str:
+    if rate is None:
+        return "the paper's model has no computation"
+    flops = float(np.asarray(hardware_flops(job, layout)))
+    seconds = flops / (int(layout.gpus) * rate.value)
+    return (
+        f"{show(flops, 'flop')} / ({layout.gpus} * {show(rate.value, 'flop/s')}) = {show(seconds, 's')} ({rate.origin})"
+    )

@@ -1,0 +1,111 @@
+"""Machine profiles as plain records: every figure with unit and source, measured or derived."""
+
+import typing
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from perfmodel.bandwidth import Bandwidths
+from perfmodel.layout import divisors
+from perfmodel.machine import Machine
+from perfmodel.sources import Figure
+from perfmodel.tables import Record, plain
+from perfmodel.units import show
+
+
+def machine_record(machine: Machine) -> Record:
+    """A profile with every figure as value and source, and the bandwidths derived from it."""
+    record: Record = plain(machine)
+    return record | {"derived_bandwidths": derived_bandwidths(machine)}
+
+
+def machine_summary(machine: Machine) -> Record:
+    """One line of `machines list`."""
+    injection = machine.network.injection
+    return {
+        "name": machine.name,
+        "device": machine.device.name,
+        "devices_per_node": machine.node_devices,
+        "memory": show(machine.device.memory.value, "B"),
+        "injection_per_node": show(injection.value, "B/s") if injection else None,
+        "network": machine.network.topology,
+        "bandwidths": _known(machine),
+        "scheduler": machine.scheduler.kind,
+    }
+
+
+def _known(machine: Machine) -> str:
+    """Which of the two kinds of group bandwidth somebody measured."""
+    inside, between = bool(machine.bandwidth.inside), bool(machine.bandwidth.between)
+    if inside and between:
+        return "measured"
+    return "measured inside" if inside else "measured between" if between else "derived"
+
+
+def bandwidth_origins(machine: Machine) -> str:
+    """Where the group bandwidths come from, in one sentence."""
+    keys = dict.fromkeys(entry.bandwidth.origin for entry in machine.bandwidth.inside)
+    network, fabric = machine.network.efficiency, machine.fabric.efficiency
+    parts = []
+    if fabric:
+        rule = f"{fabric.value:g} x link rates, {fabric.origin}"
+        parts.append(f"inside nodes {', '.join(keys)}" if keys else f"inside nodes derived: {rule}")
+    if machine.bandwidth.between:
+        parts.append(f"between nodes {machine.bandwidth.between.origin}")
+    elif network:
+        parts.append(f"between nodes derived: {network.value:g} x injection, {network.origin}")
+    return "; ".join(parts)
+
+
+def machine_figures(machine: Machine) -> list[Record]:
+    """Every figure of a profile in the order of its fields."""
+    return [
+        {"figure": name, "value": figure.value, "unit": unit, "kind": figure.source.kind, "source": figure.key}
+        for name, figure, unit in _figures(machine, type(machine), "")
+    ]
+
+
+def derived_bandwidths(machine: Machine) -> list[Record]:
+    """Bandwidths that the profile does not give and the rule supplies: inside by group shape, and between nodes."""
+    bandwidths = Bandwidths.of(machine)
+    measured = {(entry.inner, entry.size) for entry in machine.bandwidth.inside}
+    shapes = [
+        (i, s)
+        for i in divisors(machine.domain)
+        for s in divisors(machine.domain)
+        if s > 1 and machine.domain % (i * s) == 0
+    ]
+    found = [
+        _derived(bandwidths, f"inside ({inner},{size})", inner, size, machine.domain)
+        for inner, size in shapes
+        if (inner, size) not in measured
+    ]
+    if machine.bandwidth.between is None and machine.network.topology != "none":
+        found.append(_derived(bandwidths, "between", 1, machine.domain + 1, machine.domain + 1))
+    return found
+
+
+def _derived(bandwidths: Bandwidths, name: str, inner: int, size: int, gpus: int) -> Record:
+    value = float(bandwidths.of_group(inner=inner, size=size, gpus=gpus))
+    return {"bandwidth": name, "value_B_per_s": value, "rule": bandwidths.origin(inner=inner, size=size, gpus=gpus)}
+
+
+def _figures(value: Any, hint: Any, name: str) -> Iterator[tuple[str, Figure, str]]:
+    """Figures below `value` with their names and the units that their declared types carry."""
+    if isinstance(value, Figure):
+        yield name, value, _unit(hint)
+    elif hasattr(value, "__dataclass_fields__"):
+        hints = typing.get_type_hints(type(value), include_extras=True)
+        for field in fields(value):
+            yield from _figures(getattr(value, field.name), hints[field.name], f"{name}.{field.name}".lstrip("."))
+    elif isinstance(value, tuple):
+        for item in value:
+            if hasattr(item, "inner"):
+                yield from _figures(item, None, f"{name}({item.inner},{item.size})")
+
+
+def _unit(hint: Any) -> str:
+    """The unit in Annotated[Figure, unit], optional or not."""
+    if typing.get_origin(hint) is typing.Annotated:
+        return str(typing.get_args(hint)[1])
+    return next((unit for part in typing.get_args(hint) if (unit := _unit(part))), "")

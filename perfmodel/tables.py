@@ -1,0 +1,162 @@
+"""Answers as plain records for machines: bare SI numbers under keys that carry the unit."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from perfmodel import __version__
+from perfmodel.compute import model_flops
+from perfmodel.explain import Explanation
+from perfmodel.job import Job
+from perfmodel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.search import Ranking
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.step import Prediction
+from perfmodel.workload import Model, closed_form_parameters
+
+Record = dict[str, Any]
+
+
+def ranking_record(ranking: Ranking) -> Record:
+    """The whole answer of a search."""
+    layouts, prediction = ranking.layouts, ranking.prediction
+    results = [
+        {"rank": row + 1}
+        | _layout_record(ranking.job, layouts.take(row))
+        | _prediction_record(ranking.job, prediction, row)
+        for row in range(len(ranking))
+    ]
+    return _job_record(ranking.job, ranking.space.gpus) | {
+        "searched": ranking.searched,
+        "feasible": ranking.feasible,
+        "evaluated": ranking.evaluated,
+        "rejected": dict(ranking.rejected),
+        "results": results,
+    }
+
+
+def explanation_record(explanation: Explanation) -> Record:
+    """Everything about one grid."""
+    job, layout = explanation.job, explanation.layout
+    return (
+        _job_record(job, int(layout.gpus))
+        | _layout_record(job, layout)
+        | _prediction_record(job, explanation.prediction, None)
+        | {
+            "memory_capacity_B": explanation.memory_capacity,
+            "compute_equation": explanation.compute_equation,
+            "collectives": [asdict(collective) for collective in explanation.collectives],
+            "rejected": [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections],
+            "nearest_grid": _grid_record(explanation.nearest) if explanation.nearest else None,
+        }
+    )
+
+
+def model_record(model: Model) -> Record:
+    """A model's counts and its layers."""
+    shape = model.transformer
+    closed = shape and closed_form_parameters(
+        layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary, sequence=shape.sequence
+    )
+    layers = [
+        {"block": block.name, "repeat": block.repeat, "kind": type(layer).__name__.lower()} | plain(layer)
+        | {"parameters": layer.parameters}
+        for block, layer in model.layers()
+    ]  # fmt: skip
+    return {
+        "model": model.name,
+        "sequence_length": model.sequence,
+        "parameters": model.parameters,
+        "closed_form_parameters": closed,
+        "forward_flop_per_sequence": model.forward_flops(model.sequence),
+        "layers": layers,
+    }
+
+
+def flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """A record's entries as columns: nested keys joined with _, lists joined with spaces."""
+    for key, value in record.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{name}_")
+        else:
+            yield name, " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _job_record(job: Job, gpus: int) -> Record:
+    machine = job.machine
+    return {
+        "perfmodel_version": __version__,
+        "model": job.model.name,
+        "parameters": job.model.parameters,
+        "machine": machine.name,
+        "device": machine.device.name,
+        "gpus": gpus,
+        "nodes": -(-gpus // machine.node_devices),
+        "devices_per_node": machine.node_devices,
+        "batch_sequences": job.batch,
+        "sequence_length": job.sequence,
+        "fidelity": job.settings.fidelity,
+        "model_flop": model_flops(job),
+    }
+
+
+def _grid_record(layout: Layout) -> Record:
+    return {axis: int(layout.size(axis)) for axis in AXES}
+
+
+def _layout_record(job: Job, layout: Layout) -> Record:
+    steps = float(job.accumulation(layout))
+    return {
+        "grid": _grid_record(layout),
+        "placement": list(PLACEMENTS[int(layout.placement)]),
+        "micro_batch": int(layout.micro_batch),
+        "accumulation_steps": int(steps) if steps.is_integer() else steps,
+        "recompute": RECOMPUTES[int(layout.recompute)],
+        "weight_cache": WEIGHT_CACHES[int(layout.weight_cache)],
+    }
+
+
+def _prediction_record(job: Job, prediction: Prediction, row: int | None) -> Record:
+    communication, memory, step = prediction.communication, prediction.memory, _at(prediction.step, row)
+    return {
+        "step_time_s": step,
+        "compute_time_s": _at(prediction.compute, row),
+        "communication_time_s": _at(communication.total, row),
+        "exposed_communication_time_s": _at(prediction.exposed_communication, row),
+        "communication_s": {term.name: _at(getattr(communication, term.name), row) for term in fields(communication)},
+        "memory_B": _at(memory.total, row),
+        "memory_terms_B": {term.name: _at(getattr(memory, term.name), row) for term in fields(memory)},
+        "model_flops_utilization": _at(prediction.utilization, row),
+        "tokens_per_s": job.batch * job.sequence / step if step and prediction.compute is not None else None,
+    }
+
+
+def _at(value: Any, row: int | None) -> float | None:
+    if value is None:
+        return None
+    return float(value) if row is None or np.ndim(value) == 0 else float(value[row])
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses and mappings as dicts, tuples as lists."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def model_summary(model: Model) -> Record:
+    """One line of `models list`."""
+    shape = model.transformer
+    return {
+        "name": model.name,
+        "parameters": model.parameters,
+        "layers": shape.layers if shape else None,
+        "hidden": shape.hidden if shape else None,
+        "heads": shape.heads if shape else None,
+        "sequence_length": model.sequence,
+    }
