@@ -5,12 +5,13 @@ Bandwidths are one direction. `node.devices` counts devices in a node of the sch
 that the fast fabric joins (72 in a GB200 NVL72 rack of 18 nodes), and is the paper's G_node.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.sources import Figure, Source
+from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
 from perfmodel.units import show
 
 FlopRate = Annotated[Figure, "flop/s"]
@@ -20,13 +21,12 @@ Time = Annotated[Figure, "s"]
 Plain = Annotated[Figure, "1"]
 
 FORMAT = 1
+MOST_DEVICES = 1024
+MOST_THREADS_A_CORE = 4
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
-
-
-def _whole(figure: Figure, what: str) -> int:
-    if figure.value != int(figure.value):
-        raise PerfmodelError(f"{what} is {figure.value}, wanted a whole number")
-    return int(figure.value)
+TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,13 @@ class Device:
             if measured is not None and peak is None:
                 raise PerfmodelError(f"gemm has {dtype}, peak has none")
             if measured is not None and peak is not None and measured.value > peak.value:
-                raise PerfmodelError(
-                    f"gemm {dtype} of {show(measured.value, 'flop/s')} is above the peak of {show(peak.value, 'flop/s')}"
-                )
-        if not any(self.peak.get(dtype) for dtype in ("fp32", "bf16", "fp16")):
-            raise PerfmodelError("peak needs at least one of fp32, bf16, fp16")
-        _at_most_one(self.gemm_efficiency, "gemm_efficiency")
+                rates = f"{show(measured.value, 'flop/s')} is above the peak of {show(peak.value, 'flop/s')}"
+                raise PerfmodelError(f"gemm {dtype} of {rates}")
+        if not any(self.peak.get(dtype) for dtype in TRAINING_DTYPES):
+            raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
+        if self.gemm_efficiency is None and not any(self.gemm.get(dtype) for dtype in TRAINING_DTYPES):
+            raise PerfmodelError("neither gemm nor gemm_efficiency says how fast large matrix products are")
+        at_most_one(self.gemm_efficiency, "gemm_efficiency")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class Node:
 
     def __post_init__(self) -> None:
         """Devices and cores are counts."""
-        _whole(self.devices, "node.devices")
-        _whole(self.cpu_cores, "node.cpu_cores")
+        if whole(self.devices, "node.devices") > MOST_DEVICES:
+            raise PerfmodelError(f"node.devices is {self.devices.value:g}, wanted at most {MOST_DEVICES}")
+        whole(self.cpu_cores, "node.cpu_cores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +104,23 @@ class Fabric:
     latency: Time | None = None
     domain: Plain | None = None
     description: str = ""
+    slower_than_network: str = ""
 
     def __post_init__(self) -> None:
         """Bandwidths are there unless the topology is none; a pair never beats the device."""
+        figures = ("pair_bandwidth", "device_bandwidth", "efficiency", "latency")
         if self.topology == "none":
+            refuse(self, (*figures, "domain"), "a fabric of topology none")
             return
-        absent = [name for name in ("pair_bandwidth", "device_bandwidth", "efficiency", "latency") if not getattr(self, name)]
-        if absent:
-            raise PerfmodelError(f"a {self.topology} fabric needs {', '.join(absent)}")
-        _at_most_one(self.efficiency, "fabric.efficiency")
+        need(self, figures, f"a {self.topology} fabric")
+        at_most_one(self.efficiency, "fabric.efficiency")
         if self.pair_bandwidth and self.device_bandwidth and self.pair_bandwidth.value > self.device_bandwidth.value:
             raise PerfmodelError(
                 f"pair_bandwidth {show(self.pair_bandwidth.value, 'B/s')} is above "
                 f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
             )
         if self.domain:
-            _whole(self.domain, "fabric.domain")
+            whole(self.domain, "fabric.domain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +140,19 @@ class Network:
 
     def __post_init__(self) -> None:
         """NICs and injection agree; a network that exists has bandwidth, efficiency and latency."""
+        figures = ("nics", "nic_bandwidth", "injection", "efficiency", "latency")
         if self.topology == "none":
+            refuse(self, (*figures, "nodes", "group_nodes", "taper"), "a network of topology none")
             return
-        absent = [name for name in ("nics", "nic_bandwidth", "injection", "efficiency", "latency") if not getattr(self, name)]
-        if absent:
-            raise PerfmodelError(f"a {self.topology} network needs {', '.join(absent)}")
-        _at_most_one(self.efficiency, "network.efficiency")
+        need(self, figures, f"a {self.topology} network")
+        at_most_one(self.efficiency, "network.efficiency")
+        nodes, group = (
+            figure and whole(figure, "network.nodes or group_nodes") for figure in (self.nodes, self.group_nodes)
+        )
+        if nodes and group and group > nodes:
+            raise PerfmodelError(f"a group of {group} nodes is larger than the machine of {nodes}")
         if self.nics and self.nic_bandwidth and self.injection:
-            line_rate = _whole(self.nics, "network.nics") * self.nic_bandwidth.value
+            line_rate = whole(self.nics, "network.nics") * self.nic_bandwidth.value
             if self.injection.value > line_rate * (1 + 1e-9):
                 raise PerfmodelError(
                     f"injection {show(self.injection.value, 'B/s')} is above {self.nics.value:g} NICs of "
@@ -196,6 +204,14 @@ class Qos:
     max_time: str = ""
     note: str = ""
 
+    def __post_init__(self) -> None:
+        """Limits that somebody can meet."""
+        if self.max_time and not _TIME_LIMIT.fullmatch(self.max_time):
+            raise PerfmodelError(f"max_time {self.max_time!r} is not hours:minutes:seconds, for example 48:00:00")
+        least, most = self.min_nodes or 1, self.max_nodes
+        if least < 1 or (most is not None and most < least):
+            raise PerfmodelError(f"{self.name} allows {least} to {most} nodes, which nobody can ask for")
+
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentVariable:
@@ -229,6 +245,17 @@ class Scheduler:
     modules: tuple[str, ...] = ()
     environment: tuple[EnvironmentVariable, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Counts are counts, and a variable is set once."""
+        if self.tasks_per_node < 1 or self.cores_per_task < 1:
+            raise PerfmodelError(
+                f"{self.tasks_per_node} tasks a node of {self.cores_per_task} cores, wanted 1 or more of each"
+            )
+        names = [variable.name for variable in self.environment]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise PerfmodelError(f"the environment sets {doubled[0]} twice")
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -251,6 +278,8 @@ class Machine:
         """What must agree across the blocks of a profile."""
         if self.format != FORMAT:
             raise PerfmodelError(f"format {self.format} is unknown; this version reads format {FORMAT}")
+        if not _NAME.fullmatch(self.name):
+            raise PerfmodelError(f"the name {self.name!r} is not made of letters, digits, dots, dashes and underscores")
         self._check_fabric()
         self._check_bandwidth()
         self._check_scheduler()
@@ -260,20 +289,28 @@ class Machine:
             raise PerfmodelError(f"{self.node_devices} devices a node, but a fabric of topology none")
         if self.domain % self.node_devices:
             raise PerfmodelError(f"fabric.domain {self.domain} is no multiple of node.devices {self.node_devices}")
+        link, memory = self.fabric.device_bandwidth, self.device.memory_bandwidth
+        if link and link.value > memory.value:
+            raise PerfmodelError(
+                f"fabric.device_bandwidth {show(link.value, 'B/s')} is above the memory's {show(memory.value, 'B/s')}"
+            )
+        share = self.network.injection.value / self.node_devices if self.network.injection else 0.0
+        if link and share > link.value and not self.fabric.slower_than_network:
+            rates = f"{show(share, 'B/s')}, is above the fabric's {show(link.value, 'B/s')}"
+            advice = "if that is so, say why in fabric.slower_than_network"
+            raise PerfmodelError(f"a device's share of the network, {rates}; {advice}")
 
     def _check_bandwidth(self) -> None:
         for entry in self.bandwidth.inside:
-            if entry.inner * entry.size > self.domain:
+            shape, devices = f"inner {entry.inner}, size {entry.size}", entry.inner * entry.size
+            if devices > self.domain:
                 raise PerfmodelError(
-                    f"the bandwidth of inner {entry.inner}, size {entry.size} is for {entry.inner * entry.size} devices, "
-                    f"the fabric joins {self.domain}"
+                    f"the bandwidth of {shape} is for {devices} devices, the fabric joins {self.domain}"
                 )
             ceiling = self.fabric.device_bandwidth
             if ceiling and entry.bandwidth.value > ceiling.value:
-                raise PerfmodelError(
-                    f"inner {entry.inner}, size {entry.size} has {show(entry.bandwidth.value, 'B/s')}, "
-                    f"above the device's {show(ceiling.value, 'B/s')}"
-                )
+                rates = f"{show(entry.bandwidth.value, 'B/s')}, above the device's {show(ceiling.value, 'B/s')}"
+                raise PerfmodelError(f"{shape} has {rates}")
         between, injection = self.bandwidth.between, self.network.injection
         if between and injection and between.value > injection.value * self.domain / self.node_devices:
             raise PerfmodelError(
@@ -281,10 +318,18 @@ class Machine:
             )
 
     def _check_scheduler(self) -> None:
-        named = {self.scheduler.source} | {q.source for q in self.scheduler.qos} | {v.source for v in self.scheduler.environment}
-        unknown = sorted(named - set(self.sources))
+        named = [qos.source for qos in self.scheduler.qos] + [
+            variable.source for variable in self.scheduler.environment
+        ]
+        unknown = sorted({self.scheduler.source, *named} - set(self.sources))
         if unknown:
             raise PerfmodelError(f"scheduler names the source {unknown[0]}, which the file does not list")
+        tasks, cores = self.scheduler.tasks_per_node, self.scheduler.cores_per_task
+        if tasks not in (1, self.node_devices):
+            raise PerfmodelError(f"tasks_per_node is {tasks}, wanted one a device ({self.node_devices}) or one a node")
+        if tasks * cores > MOST_THREADS_A_CORE * self.node.cpu_cores.value:
+            have = f"{MOST_THREADS_A_CORE} threads on each of the node's {self.node.cpu_cores.value:g} cores"
+            raise PerfmodelError(f"{tasks} tasks of {cores} cores are more than {have}")
 
     @property
     def node_devices(self) -> int:
@@ -295,8 +340,3 @@ class Machine:
     def domain(self) -> int:
         """Devices joined by the fast fabric (the paper's G_node)."""
         return int(self.fabric.domain.value) if self.fabric.domain else self.node_devices
-
-
-def _at_most_one(efficiency: Figure | None, what: str) -> None:
-    if efficiency is not None and efficiency.value > 1:
-        raise PerfmodelError(f"{what} is {efficiency.value:g}, wanted more than 0 and at most 1")

@@ -20,7 +20,9 @@ from perfmodel.sources import Figure, Source, figure
 T = TypeVar("T")
 _MOST_BYTES = 4_000_000
 _DEEPEST = 40
-_NULLS = ("", "null", "~")
+_MOST_PROBLEMS = 200
+_LONGEST_PROBLEM = 400
+NULLS = ("", "null", "~")
 _BOOLEANS = {"true": True, "false": False}
 # The C parser is ten times faster; the pure one reads the same files where PyYAML was built without it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -28,6 +30,10 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class _Skip(Exception):  # noqa: N818 - not an error: the problem is already written down
     """A value could not be read; its problem is in the list."""
+
+
+class _Enough(Exception):  # noqa: N818 - as above
+    """So much is wrong that the rest of the file is not looked at."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,8 +45,16 @@ class _Reader:
 
     def complain(self, node: yaml.Node, text: str) -> _Skip:
         mark = node.start_mark
-        self.problems.append(f"{mark.name}:{mark.line + 1}: {text}")
+        if len(self.problems) == _MOST_PROBLEMS:
+            raise _Enough
+        self.problems.append(f"{mark.name}:{mark.line + 1}: {_one_line(text)}")
         return _Skip()
+
+
+def _one_line(text: str) -> str:
+    """`text` as one printable line of bearable length: parts of it come from the file."""
+    shown = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
 
 
 def read_text(path: Path) -> str:
@@ -48,13 +62,16 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise PerfmodelError(f"{path} is a directory, wanted a file")
-        if path.stat().st_size > _MOST_BYTES:
-            raise PerfmodelError(f"{path} has {path.stat().st_size} bytes, more than the {_MOST_BYTES} expected at most")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise PerfmodelError(f"{path} is not UTF-8 text (byte {error.start})") from None
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise PerfmodelError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > _MOST_BYTES:
+        raise PerfmodelError(f"{path} has more than the {_MOST_BYTES} bytes expected at most")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PerfmodelError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
 def compose(text: str, name: str) -> yaml.Node:
@@ -66,24 +83,27 @@ def compose(text: str, name: str) -> yaml.Node:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"{name}:{mark.line + 1}" if mark else name
-        raise FileProblems(name, [f"{line}: not YAML: {getattr(error, 'problem', None) or error}"]) from None
+        problem = _one_line(" ".join(str(getattr(error, "problem", None) or error).split()))
+        raise FileProblems(name, [f"{line}: not YAML: {problem}"]) from None
     except (ValueError, RecursionError) as error:
         raise FileProblems(name, [f"{name}: not YAML: {error}"]) from None
     if node is None:
         raise FileProblems(name, [f"{name}: the file is empty"])
-    if _depth_exceeds(node, _DEEPEST):
-        raise FileProblems(name, [f"{name}: nested deeper than {_DEEPEST} levels"])
+    _refuse_tangles(node, name)
     return node
 
 
 def build(kind: type[T], node: yaml.Node, name: str) -> T:
     """Read `node` as the dataclass `kind`; raise FileProblems with all that is wrong."""
     problems: list[str] = []
-    sources = _sources(node, problems)
+    value = None
     try:
+        sources = _sources(node, problems)
         value = _read(kind, node, _Reader(problems, sources))
     except _Skip:
-        value = None
+        pass
+    except _Enough:
+        problems.append(f"{name}: and more, which is not shown")
     if problems:
         raise FileProblems(name, list(dict.fromkeys(problems)))
     return cast(T, value)
@@ -93,17 +113,28 @@ def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
     """`own` laid over `base`: mappings are merged key by key, anything else is replaced."""
     if not (isinstance(base, yaml.MappingNode) and isinstance(own, yaml.MappingNode)):
         return own
-    replaced = {key.value: value for key, value in own.value}
-    inherited = {key.value for key, _ in base.value}
-    kept = [(key, merge(value, replaced[key.value]) if key.value in replaced else value) for key, value in base.value]
-    # Doubled keys of `own` stay in the list, so that the reader still refuses them.
-    seen: set[str] = set()
+    replaced = {key.value: value for key, value in own.value if isinstance(key, yaml.ScalarNode)}
+    inherited = [
+        (key, merge(value, replaced[key.value]) if _text(key) in replaced else value) for key, value in base.value
+    ]
+    # What is doubled or no text in `own` stays in the list, so that the reader still refuses it.
+    known = {_text(key) for key, _ in base.value}
     added = []
     for key, value in own.value:
-        if key.value not in inherited or key.value in seen:
+        if _text(key) not in known:
             added.append((key, value))
-        seen.add(key.value)
-    return yaml.MappingNode(own.tag, kept + added, own.start_mark, own.end_mark)
+        known.discard(_text(key))
+    return yaml.MappingNode(own.tag, inherited + added, own.start_mark, own.end_mark)
+
+
+def _text(key: yaml.Node) -> str | None:
+    return cast(str, key.value) if isinstance(key, yaml.ScalarNode) else None
+
+
+def is_null(node: yaml.Node, kind: Any) -> bool:
+    """Whether `node` leaves a field of type `X | None` empty: nothing, null or ~ without quotes."""
+    may_be_empty = typing.get_origin(kind) in (types.UnionType, typing.Union)
+    return may_be_empty and isinstance(node, yaml.ScalarNode) and node.value in NULLS and not node.style
 
 
 def entry(node: yaml.Node, key: str) -> str | None:
@@ -114,14 +145,20 @@ def entry(node: yaml.Node, key: str) -> str | None:
     return None
 
 
-def _depth_exceeds(node: yaml.Node, most: int) -> bool:
-    """Whether the tree is deeper than `most`; an alias of a node in itself is infinitely deep, and so is found too."""
+def _refuse_tangles(node: yaml.Node, name: str) -> None:
+    """Refuse aliases (which can make a small file endless) and deep nesting; neither has a use in our files."""
+    seen = {id(node)}
     level = [node]
-    for _ in range(most):
-        level = list({id(child): child for parent in level for child in _children(parent)}.values())
+    for _ in range(_DEEPEST):
+        level = [child for parent in level for child in _children(parent)]
+        for child in level:
+            if id(child) in seen:
+                line = child.start_mark.line + 1
+                raise FileProblems(name, [f"{name}:{line}: used again by an alias (*name); write it out instead"])
+            seen.add(id(child))
         if not level:
-            return False
-    return True
+            return
+    raise FileProblems(name, [f"{name}: nested deeper than {_DEEPEST} levels"])
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:
@@ -156,8 +193,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
     if origin is typing.Annotated:
         return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources))
     if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
-        absent = isinstance(node, yaml.ScalarNode) and node.value in _NULLS and not node.style
-        return None if absent else _read(arguments[0], node, reader)
+        return None if is_null(node, kind) else _read(arguments[0], node, reader)
     if origin is tuple:
         return _sequence(arguments[0], node, reader)
     if origin is Mapping:

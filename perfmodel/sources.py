@@ -1,7 +1,7 @@
 """Where a number comes from, kept beside the number."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,17 @@ from perfmodel.errors import PerfmodelError, nearest
 Kind = Literal["vendor", "measured", "paper", "assumed"]
 KINDS: tuple[Kind, ...] = ("vendor", "measured", "paper", "assumed")
 
+PLAUSIBLE = {
+    "flop/s": ("1 Gflop/s", "1 Eflop/s"),
+    "B": ("1 MiB", "100 TiB"),
+    "B/s": ("1 kB/s", "1 PB/s"),
+    "s": ("1 ps", "1 s"),
+    "1": ("0.001", "1e7"),
+}
+"""The least and the most that a figure of each unit can be without a slip of the pen."""
+
+_LONGEST = 100
+_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 _FIGURE = re.compile(r"(.*\S)\s*\[([A-Za-z0-9_.+-]+)\]\s*")
 
 
@@ -29,6 +40,8 @@ class Source:
             raise PerfmodelError("a source of kind assumed needs a note that says why the figure is believed")
         if self.kind != "assumed" and not (self.address and self.date):
             raise PerfmodelError(f"a source of kind {self.kind} needs an address and the date it was read or measured")
+        if self.date and not _DATE.fullmatch(self.date):
+            raise PerfmodelError(f"the date {self.date!r} is not like 2026, 2026-08 or 2026-08-22")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +68,47 @@ def figure(text: str, unit: str, sources: Mapping[str, Source]) -> Figure:
     >>> figure("25 GB/s [OWN]", "B/s", {"OWN": Source("assumed", note="for this example")}).value
     25000000000.0
     """
-    match = _FIGURE.fullmatch(text)
+    match = _FIGURE.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise PerfmodelError(f"{text!r} names no source; write the key of one in brackets after it, as in '{text} [KEY]'")
+        raise PerfmodelError(
+            f"{text!r} names no source; write the key of one in brackets after it, as in '{text} [KEY]'"
+        )
     number, key = match.groups()
     if key not in sources:
-        raise PerfmodelError(f"{text!r} names the source {key}, which the file does not list ({nearest(key, list(sources))})")
+        raise PerfmodelError(
+            f"{text!r} names the source {key}, which the file does not list ({nearest(key, list(sources))})"
+        )
     value = units.parse(number, unit)
     if value <= 0:
         raise PerfmodelError(f"{text!r} must be greater than 0")
+    least, most = PLAUSIBLE[unit]
+    if not units.parse(least, unit) <= value <= units.parse(most, unit):
+        raise PerfmodelError(f"{text!r} is not between {least} and {most}, so the number or its unit is wrong")
     return Figure(value, key, sources[key])
+
+
+def whole(number: Figure, what: str) -> int:
+    """A count as an int; `what` names it in the complaint about a fraction."""
+    if number.value != int(number.value):
+        raise PerfmodelError(f"{what} is {number.value:g}, wanted a whole number")
+    return int(number.value)
+
+
+def at_most_one(efficiency: Figure | None, what: str) -> None:
+    """Refuse an efficiency above 1."""
+    if efficiency is not None and efficiency.value > 1:
+        raise PerfmodelError(f"{what} is {efficiency.value:g}, wanted more than 0 and at most 1")
+
+
+def need(record: object, names: Sequence[str], what: str) -> None:
+    """Refuse a record in which one of the fields `names` is empty."""
+    absent = [name for name in names if not getattr(record, name)]
+    if absent:
+        raise PerfmodelError(f"{what} needs {', '.join(absent)}")
+
+
+def refuse(record: object, names: Sequence[str], what: str) -> None:
+    """Refuse a record in which one of the fields `names` is given."""
+    given = [name for name in names if getattr(record, name)]
+    if given:
+        raise PerfmodelError(f"{what} has no {', '.join(given)}; leave it out, or write ~ where a base gives it")
