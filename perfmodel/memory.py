@@ -99,17 +99,22 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
 
 def replicated_parameters(model: Model, layout: Layout) -> Number:
     """Elements on one device of what Z does not split: norms and positions over Y, biases over the output's axis."""
-    over_x = over_y = 0.0
+    total: Number = 0.0
     for block, layer in model.layers():
-        if isinstance(layer, Linear) and not layer.transposed:
-            over_x += block.repeat * layer.replicated
-        elif isinstance(layer, Linear):
-            over_y += block.repeat * layer.replicated
-        elif isinstance(layer, Norm):
-            over_y += block.repeat * layer.parameters
-        elif isinstance(layer, Embedding):
-            over_y += block.repeat * layer.learned_positions * layer.width
-    return over_x / (1.0 * layout.x) + over_y / (1.0 * layout.y)
+        axis, elements = _replicated(layer)
+        total = total + block.repeat * elements / (1.0 * layout.size(axis) if axis else 1.0)
+    return total
+
+
+def _replicated(layer: Layer) -> tuple[str, int]:
+    """The axis that splits what a layer has beside its weight ("" = none does), and its elements."""
+    if isinstance(layer, Linear):
+        return ("y" if layer.transposed else "x"), layer.replicated
+    if isinstance(layer, Embedding):
+        return "y", layer.learned_positions * layer.width
+    if isinstance(layer, Head):
+        return "xy", layer.vocabulary if layer.bias else 0
+    return ("y" if isinstance(layer, Norm) else ""), layer.parameters
 
 
 def block_activations(block: Block, settings: Settings, sequence: int) -> PerToken:
