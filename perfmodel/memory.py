@@ -98,23 +98,26 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
 
 
 def replicated_parameters(model: Model, layout: Layout) -> Number:
-    """Elements on one device of what Z does not split: norms and positions over Y, biases over the output's axis."""
-    total: Number = 0.0
+    """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
+    split = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
     for block, layer in model.layers():
         axis, elements = _replicated(layer)
-        total = total + block.repeat * elements / (1.0 * layout.size(axis) if axis else 1.0)
-    return total
+        split[axis] += block.repeat * elements
+    over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
+    return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
 
 
 def _replicated(layer: Layer) -> tuple[str, int]:
-    """The axis that splits what a layer has beside its weight ("" = none does), and its elements."""
+    """(axes that split them, elements) of a layer's parameters that Z does not split."""
     if isinstance(layer, Linear):
         return ("y" if layer.transposed else "x"), layer.replicated
+    if isinstance(layer, Norm):
+        return "y", layer.parameters
     if isinstance(layer, Embedding):
         return "y", layer.learned_positions * layer.width
     if isinstance(layer, Head):
         return "xy", layer.vocabulary if layer.bias else 0
-    return ("y" if isinstance(layer, Norm) else ""), layer.parameters
+    return "none", layer.parameters
 
 
 def block_activations(block: Block, settings: Settings, sequence: int) -> PerToken:

@@ -57,9 +57,11 @@ def explanation_record(explanation: Explanation) -> Record:
 def model_record(model: Model) -> Record:
     """A model's counts and its layers."""
     shape = model.transformer
-    closed = shape and closed_form_parameters(
-        layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary, sequence=shape.sequence
-    )
+    closed = None
+    if shape and shape.is_gpt:  # the closed form counts nothing else
+        closed = closed_form_parameters(
+            layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary, sequence=shape.sequence
+        )
     layers = [
         {"block": block.name, "repeat": block.repeat, "kind": type(layer).__name__.lower()} | plain(layer)
         | {"parameters": layer.parameters}

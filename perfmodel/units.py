@@ -5,20 +5,23 @@ Inside the model every quantity is a plain float (or float64 array) in B, s, B/s
 
 import math
 import re
-from typing import Any, TypeAlias
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from perfmodel.errors import PerfmodelError
 
-Array: TypeAlias = NDArray[Any]
+if TYPE_CHECKING:  # numpy costs half of a --help
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 # Documentation, not checks: arithmetic loses a NewType, so the dimension test runs the model on pint quantities.
-Count: TypeAlias = int | Array
-Number: TypeAlias = float | Array
-Bytes: TypeAlias = float | Array
-Seconds: TypeAlias = float | Array
-BytesPerSecond: TypeAlias = float | Array
-Flops: TypeAlias = float | Array
+Count: TypeAlias = "int | Array"
+Number: TypeAlias = "float | Array"
+Bytes: TypeAlias = "float | Array"
+Seconds: TypeAlias = "float | Array"
+BytesPerSecond: TypeAlias = "float | Array"
+Flops: TypeAlias = "float | Array"
 
 KIBI = 1024
 GIBI = KIBI**3
@@ -37,6 +40,7 @@ _BASES = {
     "min": ("s", 60.0),
     "h": ("s", 3600.0),
 }
+_LONGEST = 100  # a number is short; the pattern below is slow on long runs of blanks
 _TEXT = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)\s*([A-Za-zµ]*)(/s)?\s*")
 _EXAMPLES = {"B": "40 GB or 40 GiB", "s": "2.1 us", "B/s": "25 GB/s or 200 Gbit/s", "flop/s": "312 Tflop/s", "1": "4"}
 
@@ -52,7 +56,7 @@ def parse(text: str, wanted: str) -> float:
     Traceback (most recent call last):
     perfmodel.errors.PerfmodelError: '25 GB/s' is in B/s, wanted B (for example 40 GB or 40 GiB)
     """
-    match = _TEXT.fullmatch(text)
+    match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise PerfmodelError(f"{text!r} is not a number with a unit, for example {_EXAMPLES[wanted]}")
     number, unit, per_second = match.groups()
