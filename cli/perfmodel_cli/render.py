@@ -11,18 +11,19 @@ from rich.text import Text
 from perfmodel.machine import Machine
 from perfmodel.profile_tables import bandwidth_origins
 from perfmodel.search import Ranking
-from perfmodel.units import show
+from perfmodel.units import GIBI, show
 
 Record = Mapping[str, Any]
 
 _TERMS = {
     "weight_gather": "AG z",
     "gradient_scatter": "RS z",
-    "forward_reduce": "AR fwd",
-    "backward_reduce": "AR bwd",
-    "data_reduce": "AR data",
+    "forward_reduce": "AR\nfwd",
+    "backward_reduce": "AR\nbwd",
+    "data_reduce": "AR\ndata",
     "vocabulary": "vocab",
 }
+_SHORTEST = 1 / 1000
 _LATENCY_NOTE = (
     "Bandwidth only: neither fidelity counts latency or overlap yet, which flatters large Z and small messages."
 )
@@ -31,17 +32,9 @@ _LATENCY_NOTE = (
 def ranking(record: Record, found: Ranking) -> Group:
     """The answer of `recommend`."""
     table = _table(
-        "#",
-        "grid x,y,z,data",
-        "micro-batch",
-        "recompute",
-        "cache",
-        "step",
-        "compute",
-        *_TERMS.values(),
-        "memory",
-        "MFU",
-    )
+        "#", "grid\nx,y,z,data", "micro\nbatch", "recom-\npute", "weight\ncache", "step", "compute",
+        *_TERMS.values(), "memory\nGiB", "MFU\n%", wraps=False,
+    )  # fmt: skip
     for result in record["results"]:
         table.add_row(*_result(result))
     return Group(*_heading(record), table, *_fate(record, found))
@@ -53,21 +46,18 @@ def _result(result: Record) -> list[str]:
         str(result["rank"]), grid, f"{result['micro_batch']}x{result['accumulation_steps']:g}", result["recompute"],
         result["weight_cache"], _seconds(result["step_time_s"]), _seconds(result["compute_time_s"]),
         *(_seconds(result["communication_s"][term]) for term in _TERMS),
-        show(result["memory_B"], "B"), _percent(result["model_flops_utilization"]),
+        f"{result['memory_B'] / GIBI:.1f}", _percent(result["model_flops_utilization"]),
     ]  # fmt: skip
 
 
 def _heading(record: Record) -> Iterable[Text]:
-    """What was asked, in two lines."""
+    """What was asked."""
+    yield Text(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
     yield Text(
-        f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}: {record['gpus']} devices "
-        f"({record['device']}) = {record['nodes']} nodes of {record['devices_per_node']}",
-        style="bold",
+        f"{record['gpus']} devices ({record['device']}) = {record['nodes']} nodes of {record['devices_per_node']}; "
+        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step"
     )
-    yield Text(
-        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step; "
-        f"fidelity {record['fidelity']}; times in seconds a step"
-    )
+    yield Text(f"fidelity {record['fidelity']}; times in seconds a step")
 
 
 def _fate(record: Record, found: Ranking) -> Iterable[Text]:
@@ -163,11 +153,14 @@ def _equations(record: Record) -> Iterable[Text]:
 
 
 def _step(record: Record) -> Text:
-    parts = ", ".join(f"{name} {_seconds(record['communication_s'][term])}" for term, name in _TERMS.items())
+    parts = ", ".join(
+        f"{name.replace(chr(10), ' ')} {_seconds(record['communication_s'][term])}" for term, name in _TERMS.items()
+    )
     compute = f"compute {_seconds(record['compute_time_s'])} + " if record["compute_time_s"] is not None else ""
     return Text(
         f"Step {_seconds(record['step_time_s'])} s = {compute}"
-        f"communication {_seconds(record['communication_time_s'])} ({parts}); MFU {_percent(record['model_flops_utilization'])}",
+        f"communication {_seconds(record['communication_time_s'])} ({parts}); "
+        f"MFU {_percent(record['model_flops_utilization'])} %",
         style="bold",
     )
 
@@ -233,16 +226,22 @@ def rows(records: Sequence[Record]) -> Table:
     return table
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+def _table(*columns: str, wraps: bool = True) -> Table:
+    """A plain table; in one that does not wrap, a window too small cuts columns short."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wraps else 0)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=not wraps)
     return table
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    """Seconds in three digits, thousandths at the least, as wide as a column of a ranking allows."""
+    if value is None:
+        return "-"
+    if 0 < value < _SHORTEST:
+        return f"<{_SHORTEST:g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
+    return "-" if value is None else f"{100 * value:.1f}"
