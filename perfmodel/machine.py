@@ -5,6 +5,7 @@ Bandwidths are one direction. `node.devices` counts devices in a node of the sch
 that the fast fabric joins (72 in a GB200 NVL72 rack of 18 nodes), and is the paper's G_node.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -153,7 +154,7 @@ class Network:
             raise PerfmodelError(f"a group of {group} nodes is larger than the machine of {nodes}")
         if self.nics and self.nic_bandwidth and self.injection:
             line_rate = whole(self.nics, "network.nics") * self.nic_bandwidth.value
-            if self.injection.value > line_rate * (1 + 1e-9):
+            if self.injection.value > line_rate and not math.isclose(self.injection.value, line_rate):
                 raise PerfmodelError(
                     f"injection {show(self.injection.value, 'B/s')} is above {self.nics.value:g} NICs of "
                     f"{show(self.nic_bandwidth.value, 'B/s')} = {show(line_rate, 'B/s')}"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from perfmodel import reading
-from perfmodel.errors import FileProblems, UsageError, nearest
+from perfmodel.errors import FileProblems, PerfmodelError, UsageError, nearest
 from perfmodel.machine import Machine
 
 _SUFFIX = ".yaml"
@@ -123,7 +123,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Path:
     """The file of a shipped machine called `name`, or the file of that path."""
-    shipped = folder() / f"{name}{_SUFFIX}"
+    shipped = folder() / f"{name.lower()}{_SUFFIX}"
     if "/" not in name and _is_file(shipped):
         return shipped
     looks_like_a_path = "/" in name or name.endswith((_SUFFIX, ".yml"))
@@ -134,8 +134,23 @@ def find(name: str) -> Path:
 
 def load(name: str) -> Machine:
     """Read the machine called `name`, or the profile at that path."""
-    path = find(name)
+    return load_file(find(name))
+
+
+def load_file(path: Path) -> Machine:
+    """Read a profile, its bases below it; raise FileProblems with all that is wrong."""
     return reading.build(Machine, _with_bases(path, _MOST_BASES), str(path))
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a new profile; a file that is there already is somebody's work and stays."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise PerfmodelError(f"{path} is there already; give another name, or move it away first") from None
+    except (OSError, ValueError) as error:
+        raise PerfmodelError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
 def template(name: str, new_name: str) -> str:
@@ -147,13 +162,14 @@ def template(name: str, new_name: str) -> str:
     original = load(name)
     dataclasses.replace(original, name=new_name)  # refuses a bad name
     root = _with_bases(find(name), _MOST_BASES)
-    renamed = [(key, _scalar_node(new_name) if key.value == "name" else value) for key, value in root.value]
+    given = {key.value: (key, value) for key, value in root.value if key.value != "base"}
+    given["name"] = (given["name"][0], _scalar_node(new_name))
     head = [
         f"# A machine profile for perfmodel, made from {original.name}: change what differs, then check the file.",
         "# A figure is a number, its unit and, in brackets, the key of one of the sources.",
         "# A line such as `# taper:` is a field that is not given.",
     ]
-    fields = _block(Machine, yaml.MappingNode(root.tag, renamed), "", {"Machine.base"})
+    fields = _block(Machine, yaml.MappingNode(root.tag, list(given.values())), "", {"Machine.base"})
     return "\n".join([*head, *fields]) + "\n"
 
 
