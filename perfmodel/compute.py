@@ -42,7 +42,8 @@ def hardware_flops(job: Job, layout: Layout) -> Flops:
     Full recomputation repeats the forward pass of the checkpointed blocks (not the head), selective that of attention.
     """
     length = job.sequence
-    repeated = np.array([0.0, job.model.attention_flops(length), job.model.block_flops(length)])[layout.recompute]
+    attention, blocks = job.model.attention_flops(length), job.model.block_flops(length)
+    repeated = np.where(layout.recompute == 1, attention, np.where(layout.recompute == 2, blocks, 0.0 * blocks))
     return model_flops(job) + job.batch * repeated
 
 

@@ -150,7 +150,7 @@ def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
 def _scores(layer: Attention, settings: Settings, sequence: int) -> float:
     """Softmax output, and with dropout its mask and result, a token; flash attention keeps a sum a head instead."""
     if settings.flash_attention:
-        return float(layer.heads * _FP32)
+        return layer.heads * _FP32
     size = settings.activation_bytes
     return layer.heads * sequence * (2 * size + _MASK if settings.dropout else size)
 
