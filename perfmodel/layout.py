@@ -86,7 +86,8 @@ class Layout:
 
     def take(self, rows: Any) -> "Layout":
         """Rows of many layouts: an int gives one layout of plain ints, an index array or mask gives many."""
-        values = {f.name: np.broadcast_to(getattr(self, f.name), np.shape(self.gpus))[rows] for f in fields(self)}
+        shape = np.shape(self.gpus)
+        values = {f.name: np.broadcast_to(getattr(self, f.name), shape)[rows] for f in fields(self)}
         if isinstance(rows, int):
             values = {name: int(value) for name, value in values.items()}
         return Layout(**values)
@@ -159,7 +160,7 @@ def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
 
 
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
-    """Whether a placement is the first with its order of the split axes, by [which axes are split (bits), placement]."""
+    """Whether a placement is the first with its order of the split axes, by [split axes (bits), placement]."""
     table = np.zeros((16, len(placements)), dtype=bool)
     for bits in range(16):
         seen: set[tuple[str, ...]] = set()

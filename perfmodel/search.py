@@ -143,7 +143,7 @@ class _Best:
     def _try(self, grids: Layout) -> None:
         grid, rows = self._expand(grids)
         count = int(np.size(grids.x))
-        self.unbatched += count - len(np.unique(grid))
+        self.unbatched += count - _distinct(grid)
         self.evaluated += len(grid)
         if not len(grid):
             return
@@ -173,9 +173,9 @@ class _Best:
             self.shortfall = Shortfall(rows.take(nearest), missing)
 
     def _note_counts(self, grid: Array, fitting: Array) -> None:
-        fitted = len(np.unique(fitting))
+        fitted = _distinct(fitting)
         self.feasible += fitted
-        self.unfitting += len(np.unique(grid)) - fitted
+        self.unfitting += _distinct(grid) - fitted
 
     def _keep(self, grid: Array, rows: Layout, memory: Array) -> None:
         """Merge each grid's best row into the best of all; placements of equal sizes compete for one place."""
@@ -189,6 +189,11 @@ class _Best:
         table = table[_order(table)]
         _, first = np.unique(table[:, _SIZES], axis=0, return_index=True)
         self.kept = table[np.sort(first)[: self.space.top]]
+
+
+def _distinct(ascending: Array) -> int:
+    """Different values in an ascending array."""
+    return int(np.count_nonzero(np.diff(ascending))) + 1 if len(ascending) else 0
 
 
 def _order(table: Array) -> Array:
