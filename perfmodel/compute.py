@@ -37,18 +37,21 @@ def model_flops(job: Job) -> Flops:
 
 
 def hardware_flops(job: Job, layout: Layout) -> Flops:
-    """FLOPs a step that the devices carry out: 3 passes, and what recomputation repeats.
+    """FLOPs a step that the devices carry out: 3 passes, what recomputation repeats, and attention again on Y.
 
     Full recomputation repeats the forward pass of the checkpointed blocks (not the head), selective that of attention.
+    Heads are split over X only: after the all-reduce every rank of Y holds the same queries, keys and values, and all
+    of them do the same attention (arXiv 2502.08145, Algorithm 1: O is a copy over Y).
     """
     length = job.sequence
     attention, blocks = job.model.attention_flops(length), job.model.block_flops(length)
     repeated = np.where(layout.recompute == 1, attention, np.where(layout.recompute == 2, blocks, 0.0 * blocks))
-    return model_flops(job) + job.batch * repeated
+    copies = attention * np.where(layout.recompute == 0, 3.0, 4.0) * (layout.y - 1.0)
+    return model_flops(job) + job.batch * (repeated + copies)
 
 
 def compute_time(job: Job, layout: Layout, rate: GemmRate) -> Seconds:
-    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); work is split evenly over the grid."""
+    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); every device does as much."""
     return hardware_flops(job, layout) / (1.0 * layout.gpus * rate.value)
 
 
