@@ -38,16 +38,16 @@ class _Enough(Exception):  # noqa: N818 - as above
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reader:
-    """One pass over a node tree; problems are gathered, not raised."""
+    """One pass over a node tree; problems (file, line, text) are gathered, not raised."""
 
-    problems: list[str]
+    problems: list[tuple[str, int, str]]
     sources: Mapping[str, Source]
 
     def complain(self, node: yaml.Node, text: str) -> _Skip:
         mark = node.start_mark
         if len(self.problems) == _MOST_PROBLEMS:
             raise _Enough
-        self.problems.append(f"{mark.name}:{mark.line + 1}: {_one_line(text)}")
+        self.problems.append((mark.name, mark.line + 1, _one_line(text)))
         return _Skip()
 
 
@@ -95,17 +95,18 @@ def compose(text: str, name: str) -> yaml.Node:
 
 def build(kind: type[T], node: yaml.Node, name: str) -> T:
     """Read `node` as the dataclass `kind`; raise FileProblems with all that is wrong."""
-    problems: list[str] = []
-    value = None
+    problems: list[tuple[str, int, str]] = []
+    value, cut = None, []
     try:
         sources = _sources(node, problems)
         value = _read(kind, node, _Reader(problems, sources))
     except _Skip:
         pass
     except _Enough:
-        problems.append(f"{name}: and more, which is not shown")
+        cut = [f"{name}: and more, which is not shown"]
     if problems:
-        raise FileProblems(name, list(dict.fromkeys(problems)))
+        in_order = sorted(dict.fromkeys(problems), key=lambda problem: problem[:2])
+        raise FileProblems(name, [f"{file}:{line}: {text}" for file, line, text in in_order] + cut)
     return cast(T, value)
 
 
@@ -173,7 +174,7 @@ def _pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
     return node.value if isinstance(node, yaml.MappingNode) else []
 
 
-def _sources(node: yaml.Node, problems: list[str]) -> dict[str, Source]:
+def _sources(node: yaml.Node, problems: list[tuple[str, int, str]]) -> dict[str, Source]:
     """The file's sources, read first because every figure in it points to one."""
     reader = _Reader(problems, {})
     for key, value in _pairs(node):

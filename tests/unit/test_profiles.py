@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-import machines_page
 from perfmodel import profiles, reading, units
 from perfmodel.errors import FileProblems, PerfmodelError, UsageError
 from perfmodel.machine import TRAINING_DTYPES, Machine
@@ -282,16 +281,6 @@ def test_a_template_can_be_made_from_a_file(tmp_path):
     assert profiles.template(str(file), "vista") == profiles.template("vista", "vista").replace(
         "from vista", "from mine"
     )
-
-
-def test_help_has_exactly_the_fields_of_the_records():
-    assert sorted(profiles.HELP) == sorted(
-        f"{kind.__name__}.{field.name}" for kind in machines_page.records() for field in dataclasses.fields(kind)
-    )
-
-
-def test_the_tables_of_the_page_are_fresh():
-    assert machines_page.PAGE.read_text(encoding="utf-8") == machines_page.page()
 
 
 def test_an_unknown_name_offers_the_nearest():
