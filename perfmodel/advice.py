@@ -12,7 +12,7 @@ from perfmodel.layout import AXES, Layout
 from perfmodel.machine import Machine
 from perfmodel.memory import capacity
 from perfmodel.search import Ranking, Space, rank
-from perfmodel.units import show
+from perfmodel.units import Number, show
 
 _TRIES = 128  # neighbouring counts looked at on each side before doubling
 _DOUBLINGS = 12
@@ -23,10 +23,8 @@ def count_problem(machine: Machine, gpus: int) -> str:
     """Why this machine cannot give a job that many devices (no whole nodes, or more than it has); empty if it can."""
     devices, total = machine.node_devices, device_total(machine)
     if gpus > devices and gpus % devices:
-        near = [count for count in (gpus // devices * devices, -(-gpus // devices) * devices) if count]
         return (
-            f"{gpus} devices are not whole nodes of {devices} on {machine.name} (a device is a {machine.device.kind}); "
-            f"nearest counts: {' or '.join(map(str, near))}"
+            f"{gpus} devices are not whole nodes of {devices} on {machine.name} (a device is a {machine.device.kind})"
         )
     if total is not None and gpus > total:
         return f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}"
@@ -44,7 +42,7 @@ def device_total(machine: Machine) -> int | None:
 def recommend(job: Job, space: Space) -> Ranking:
     """Search, and raise NoGridError with the reason and what would work when nothing is left."""
     if problem := count_problem(job.machine, space.gpus):
-        raise NoGridError(problem)
+        raise NoGridError(f"{problem}{_instead(job, space)}")
     ranking = rank(job, space)
     if not len(ranking):
         raise NoGridError(f"{why_nothing(ranking)}{_instead(job, space)}")
@@ -61,29 +59,48 @@ def why_nothing(ranking: Ranking) -> str:
     )
     short = ranking.shortfall
     if last == MEMORY and short is not None:
+        has = capacity(ranking.job)
         text += (
-            f" (nearest: {short.layout.text()} lacks {show(short.missing, 'B')} "
-            f"of {show(capacity(ranking.job) + short.missing, 'B')})"
+            f" (nearest: {short.layout.text()} needs {show(has + short.missing, 'B')}, "
+            f"a device has {show(has, 'B')}: {show(short.missing, 'B')} are missing)"
         )
     return text
 
 
 def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
-    """The grid that fits and differs least from `wanted`, by the factors that the axes change."""
+    """The grid that fits and differs least from `wanted`, by the factors that the axes change.
+
+    It has as many devices, unless no grid of that count fits: then one of the nearest counts that work.
+    """
     unbound = replace(job, settings=replace(job.settings, fixed={}, maximum={}))
-    fitting = rank(unbound, replace(space, top=_EVERYTHING)).layouts
-    if not np.size(fitting.x):
-        return None
-    distance = sum(np.abs(np.log2(fitting.size(axis) / wanted.size(axis))) for axis in AXES)
-    return fitting.take(int(np.argmin(distance)))
+    found = _nearest_of(unbound, space, wanted) if not count_problem(job.machine, space.gpus) else None
+    if found is not None:
+        return found
+    others = [_nearest_of(unbound, replace(space, gpus=count), wanted) for count in _counts_that_work(unbound, space)]
+    return min((grid for grid in others if grid is not None), key=lambda grid: _distance(grid, wanted), default=None)
+
+
+def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
+    fitting = rank(job, replace(space, top=_EVERYTHING)).layouts
+    return fitting.take(int(np.argmin(_distance(fitting, wanted)))) if np.size(fitting.x) else None
+
+
+def _distance(layouts: Layout, wanted: Layout) -> Number:
+    """Doublings and halvings of axes that lead from one grid to the other."""
+    return sum(np.abs(np.log2(layouts.size(axis) / wanted.size(axis))) for axis in AXES)
 
 
 def _instead(job: Job, space: Space) -> str:
     """The nearest counts at which some grid fits, as the end of the sentence."""
-    found = [count for step in (-1, 1) if (count := _first_that_fits(job, space, step)) is not None]
-    if found:
-        return f"; nearest counts that work: {' and '.join(map(str, sorted(found)))}"
+    if found := _counts_that_work(job, space):
+        return f"; nearest counts that work: {' and '.join(map(str, found))}"
     return "; no other count nearby works either"
+
+
+def _counts_that_work(job: Job, space: Space) -> list[int]:
+    """The nearest count below and the nearest above at which some grid fits, as far as there are any."""
+    found = (_first_that_fits(job, space, direction) for direction in (-1, 1))
+    return [count for count in found if count is not None]
 
 
 def _first_that_fits(job: Job, space: Space, direction: int) -> int | None:
@@ -94,13 +111,13 @@ def _first_that_fits(job: Job, space: Space, direction: int) -> int | None:
 
 
 def _counts(machine: Machine, gpus: int, direction: int) -> Iterator[int]:
-    """Counts of whole nodes on one side: neighbours first, then twice or half as many again and again."""
+    """Counts that a job may have on one side: neighbours first, then twice or half as many again and again."""
     unit, total = machine.node_devices, device_total(machine) or _EVERYTHING
-    nodes = gpus // unit
-    neighbours = (unit * (nodes + direction * step) for step in range(1, _TRIES + 1))
+    nodes = min(gpus, total) // unit
+    neighbours = (unit * (nodes + direction * step) for step in range(_TRIES + 1))
     powers = (unit * 2 ** max(0, _exponent(nodes) + direction * step) for step in range(1, _DOUBLINGS + 1))
-    small = range(1, min(gpus, unit)) if direction < 0 else ()
-    for count in (*neighbours, *powers, *reversed(small)):
+    parts = range(1, unit)  # of a single node
+    for count in (*parts, *neighbours, *powers) if direction > 0 else (*neighbours, *powers, *reversed(parts)):
         if 0 < count <= total and (count - gpus) * direction > 0:
             yield count
 

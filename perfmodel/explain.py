@@ -18,7 +18,7 @@ from perfmodel.search import Space, rank
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction, predict
 from perfmodel.units import show
-from perfmodel.workload import Linear
+from perfmodel.workload import Block, Embedding, Head, Layer, Linear
 
 _SHOWN_RANKS = 4
 _EQUATIONS = {
@@ -34,6 +34,7 @@ _EQUATIONS = {
 class ExplainedCollective:
     """One collective of one layer kind, for one layout."""
 
+    block: str
     layer: str
     term: str
     operation: str
@@ -44,7 +45,7 @@ class ExplainedCollective:
     link: str
     buffer_B: float  # noqa: N815 - the unit is part of the key
     calls: float
-    bandwidth_B_per_s: float  # noqa: N815
+    bandwidth_B_per_s: float | None  # noqa: N815 - None: a group of one has no link
     bandwidth_source: str
     time_per_call_s: float
     time_s: float
@@ -126,21 +127,33 @@ def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str]
 
 
 def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
-    layers = {layer.name: layer for _, layer in job.model.layers()}
-    for collective in traffic(job, layout):
-        link, buffer, time = collective.link, float(collective.buffer), float(collective.time)
+    for block, layer, collective in _owned(job, layout):
+        link, time = collective.link, float(collective.time)
         inner, size = int(link.inner), int(link.size)
         contained = bool(job.bandwidths.contained(inner=inner, size=size, gpus=layout.gpus))
-        layer = layers[collective.layer]
-        equation = _equation(collective, layer if isinstance(layer, Linear) else None, job, layout)
         yield ExplainedCollective(
-            layer=collective.layer, term=collective.term, operation=collective.operation, axis=link.axis,
-            group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
-            link="inside the node" if contained else "between nodes", buffer_B=buffer, calls=float(collective.calls),
-            bandwidth_B_per_s=float(link.bandwidth),
+            block=block.name, layer=collective.layer, term=collective.term, operation=collective.operation,
+            axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
+            link="inside the node" if contained else "between nodes", buffer_B=float(collective.buffer),
+            calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
             bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
-            time_per_call_s=time, time_s=float(collective.total), equation=equation,
+            time_per_call_s=time, time_s=float(collective.total),
+            equation=_equation(collective, layer if isinstance(layer, Linear) else None, job, layout),
         )  # fmt: skip
+
+
+def _owned(job: Job, layout: Layout) -> Iterator[tuple[Block, Layer, Collective]]:
+    """Every collective with its block and layer; names do not tell, since the levels of a U-Net repeat them."""
+    layers = list(job.model.layers())
+    linear = iter([owner for owner in layers if isinstance(owner[1], Linear)])
+    tables = {owner[1].name: owner for owner in layers if isinstance(owner[1], (Embedding, Head))}
+    owner = layers[0]
+    for collective in traffic(job, layout):
+        if collective.term == "weight_gather":  # the first of each linear layer
+            owner = next(linear)
+        elif collective.term == "vocabulary":
+            owner = tables[collective.layer]
+        yield (*owner, collective)
 
 
 def _ranks(layout: Layout, axis: str) -> str:
