@@ -159,7 +159,8 @@ def _block_input(block: Block, settings: Settings) -> PerToken:
     """Bytes a token of the hidden states that enter a block, all that full recomputation keeps of it."""
     first = block.layers[0]
     width = first.inputs if isinstance(first, Linear) else getattr(first, "width", 0)
-    return PerToken(over_y=getattr(first, "positions", 1.0) * width * settings.activation_bytes)
+    size = getattr(first, "positions", 1.0) * width * settings.activation_bytes
+    return PerToken(over_x=size) if isinstance(first, Linear) and first.transposed else PerToken(over_y=size)
 
 
 def _activations(job: Job, layout: Layout) -> tuple[Bytes, Bytes]:
@@ -194,7 +195,8 @@ def _gathered(job: Job, layout: Layout) -> Bytes:
     largest = max(weight for _, weights in blocks for weight in weights)
     everything = sum(repeat * sum(weights) for repeat, weights in blocks)
     one_block = max(sum(weights) for _, weights in blocks) + largest
-    stored, full = (2 * largest, everything, everything), (2 * largest, one_block, everything)
+    in_use, one_block = min(2 * largest, everything), min(one_block, everything)
+    stored, full = (in_use, everything, everything), (in_use, one_block, everything)
     alive = np.array([stored, stored, full], dtype=float)[layout.recompute, layout.weight_cache]
     needed = (alive * settings.weight_bytes + 2.0 * largest * settings.gradient_bytes) / tensor
     return np.where(layout.z > 1, needed, 0.0)
