@@ -1,0 +1,203 @@
+"""`explain`: every collective of every layer, its ranks, link and bandwidth, and equations that can be worked out."""
+
+import re
+
+import pytest
+
+from perfmodel import models, ranks
+from perfmodel.layout import PLACEMENTS, Layout
+from perfmodel.workload import Linear
+
+GRIDS = {
+    "perlmutter": ("2x4x2x2", {}),
+    "groups of one": ("1x2x16x1", {}),
+    "data only": ("1x1x1x32", {"batch": 64, "ignore_memory": True}),
+    "nodes of eight": ("4x2x8x2", {"machine": "frontier", "model": "llama-2-7b", "batch": 256}),
+    "nodes of six": ("2x1x3x4", {"machine": "summit", "model": "gpt-tiny", "batch": 12}),
+    "paper": ("2x4x2x2", {"fidelity": "paper"}),
+    "paper's order": ("2x4x2x2", {"placement": "paper"}),
+    "convolutions": ("2x4x2x2", {"model": "unet-7b", "machine": "frontier"}),
+    "rejected": ("3x2x2x2", {}),
+    "kept weights": ("1x2x8x2", {"recompute": "full", "weight_cache": "all", "micro_batch": 1}),
+}
+OPERATIONS = {
+    "weight_gather": "all-gather",
+    "gradient_scatter": "reduce-scatter",
+    "forward_reduce": "all-reduce",
+    "backward_reduce": "all-reduce",
+    "data_reduce": "all-reduce",
+}
+UNITS = {"B": 1, "flop": 1, "s": 1} | {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
+PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+
+
+@pytest.fixture(scope="module", params=GRIDS.values(), ids=GRIDS.keys())
+def record(request, explain):
+    grid, options = request.param
+    return explain(grid, **options)
+
+
+def layout(record):
+    return Layout(**record["grid"], placement=PLACEMENTS.index(tuple(record["placement"])))
+
+
+def quantity(text):
+    """The number at the end of an equation, in SI."""
+    number, unit = re.fullmatch(rf"({NUMBER}) (\S+)", text).groups()
+    if unit in UNITS:
+        return float(number) * UNITS[unit]
+    pytest.fail(f"{text!r} is no time")
+
+
+def worked_out(equation):
+    """Both sides of `(1) 3/4 * 12 * 5 / (2 * 4) * 2 B / 38 GB/s = 9.4 ms`, the left one calculated."""
+    left, right = re.sub(r"^\(\d\) ", "", equation).split(" = ")
+    for prefix, factor in PREFIXES.items():
+        left = re.sub(rf"({NUMBER}) {prefix}(B/s|flop/s|flop|B)(?= |$|\))", rf"(\1 * {factor})", left)
+    assert re.fullmatch(r"[\d.e+*/() ]+", left), left
+    return eval(left), quantity(right)  # noqa: S307 - digits and operators alone
+
+
+def shown_ranks(text):
+    """First ranks, and the last one after dots."""
+    head, dots, last = text.partition(",...,")
+    return [int(rank) for rank in head.split(",")], int(last) if dots else None
+
+
+def test_every_linear_layer_has_its_five_collectives(record):
+    model = models.load(record["model"])
+    owners = [(block.name, layer.name) for block, layer in model.layers() if isinstance(layer, Linear)]
+    terms = [(entry["block"], entry["layer"], entry["term"]) for entry in record["collectives"]]
+    wanted = [(*owner, term) for owner in owners for term in OPERATIONS]
+    assert sorted(entry for entry in terms if entry[2] != "vocabulary") == sorted(wanted)
+    for entry in record["collectives"]:
+        assert entry["operation"] == OPERATIONS.get(entry["term"], entry["operation"])
+
+
+def test_transposed_layers_exchange_x_and_y(explain):
+    record = explain("2x4x2x2")
+    transposed = {"attention output", "mlp down"}
+    for entry in record["collectives"]:
+        if entry["term"] == "forward_reduce":
+            assert entry["axis"] == ("x" if entry["layer"] in transposed else "y")
+        if entry["term"] == "backward_reduce":
+            assert entry["axis"] == ("y" if entry["layer"] in transposed else "x")
+        if entry["term"] in ("weight_gather", "gradient_scatter"):
+            assert entry["axis"] == "z"
+        if entry["term"] == "data_reduce":
+            assert entry["axis"] == "data"
+
+
+def test_groups_are_those_of_the_launcher(record):
+    for entry in record["collectives"]:
+        group = ranks.groups(layout(record), entry["axis"])[0].tolist()
+        first, last = shown_ranks(entry["ranks"])
+        assert entry["group_size"] == len(group)
+        assert first == group[: len(first)]
+        assert last == (group[-1] if len(first) < len(group) else None)
+
+
+def test_the_stride_is_the_distance_of_neighbours(record):
+    for entry in record["collectives"]:
+        group = ranks.groups(layout(record), entry["axis"])[0].tolist()
+        # The paper's model prices a transposed layer as if x and y had changed places, although no rank moves.
+        if len(group) > 1 and record["fidelity"] != "paper":
+            assert entry["stride"] == group[1] - group[0]
+
+
+def test_a_group_inside_a_node_says_so(record):
+    devices = record["devices_per_node"]
+    for entry in record["collectives"]:
+        if entry["group_size"] > 1 and record["fidelity"] != "paper":
+            groups = ranks.groups(layout(record), entry["axis"])
+            within = all(len(set(ranks.nodes_of(group, devices))) == 1 for group in groups)
+            assert (entry["link"] == "inside the node") == within
+
+
+def test_a_group_of_one_sends_nothing(record):
+    for entry in record["collectives"]:
+        if entry["group_size"] == 1:
+            assert (entry["time_per_call_s"], entry["time_s"], entry["bandwidth_B_per_s"]) == (0, 0, None)
+            assert "nothing to send" in entry["equation"]
+        else:
+            assert entry["time_per_call_s"] > 0
+
+
+def test_equations_work_out_to_the_time_shown(record):
+    for entry in record["collectives"]:
+        if entry["group_size"] > 1:
+            left, right = worked_out(entry["equation"])
+            assert left == pytest.approx(entry["time_per_call_s"], rel=0.01), entry  # a bandwidth has three digits
+            assert right == pytest.approx(entry["time_per_call_s"], rel=0.005), entry
+
+
+def test_the_equation_of_compute_works_out_to_the_time_shown(record):
+    if record["fidelity"] == "paper":
+        assert record["compute_equation"] == "the paper's model has no computation"
+        return
+    equation = re.fullmatch(r"(.*? = \S+ \w+) \(.*\)", record["compute_equation"])[1]
+    left, right = worked_out(equation)
+    assert left == pytest.approx(record["compute_time_s"], rel=0.01)
+    assert right == pytest.approx(record["compute_time_s"], rel=0.005)
+
+
+def test_collectives_sum_to_the_terms_of_the_step(record, close):
+    for term, seconds in record["communication_s"].items():
+        entries = [entry for entry in record["collectives"] if entry["term"] == term]
+        assert close(sum(entry["time_s"] for entry in entries), seconds)
+        assert all(close(entry["calls"] * entry["time_per_call_s"], entry["time_s"]) for entry in entries)
+
+
+def test_bandwidths_say_where_they_are_from(explain):
+    sources = {entry["axis"]: entry["bandwidth_source"] for entry in explain("1x2x4x4")["collectives"]}
+    assert sources["x"] == "nothing to send"
+    assert re.fullmatch(r"database \(1, 2\), measured \[\w+\]", sources["y"])
+    assert re.fullmatch(r"\S+ GB/s between nodes, measured \[\w+\], shared by 2 groups", sources["z"])
+    assert sources["data"].endswith("shared by 4 groups")
+    derived = {entry["axis"]: entry["bandwidth_source"] for entry in explain("1x2x4x4", machine="alps")["collectives"]}
+    assert re.fullmatch(r"derived for \(1, 2\): \S+ x link rate \(\w+\), \w+ \[.*\]", derived["y"])
+    assert re.match(r"\S+ x \S+ GB/s a node, \w+ \[.*\], shared by 2 groups", derived["z"])
+
+
+def test_a_recommended_grid_is_explained_with_the_same_numbers(recommend, explain):
+    asked = {"model": "gpt-20b", "batch": 256, "machine": "frontier"}
+    ranking = recommend(**asked, gpus=64)
+    for result in ranking["results"][:3]:
+        record = explain("x".join(map(str, result["grid"].values())), **asked)
+        assert {key: record[key] for key in result if key != "rank"} == {
+            key: value for key, value in result.items() if key != "rank"
+        }
+        assert record["rejected"] == []
+        assert record["nearest_grid"] is None
+
+
+@pytest.mark.parametrize("grid", ["2x4x2x2", "1x1x32x1", "3x2x2x2"])
+def test_the_table_holds_all_of_it(run, explain, grid):
+    answer = run("explain", "--grid", grid, "--model", "gpt-5b", "--machine", "perlmutter", "--batch", 64)
+    assert (answer.code, answer.err) == (0, "")
+    text = re.sub(r"\s+", " ", answer.out)
+    record = explain(grid)
+    for entry in record["collectives"]:
+        if entry["group_size"] > 1:
+            assert entry["equation"] in text
+            assert entry["bandwidth_source"] in text
+    assert record["compute_equation"] in text
+    assert f"{record['gpus']} devices" in text
+    for rejection in record["rejected"]:
+        assert f"rejected by {rejection['rule']}: {rejection['reason']}" in text
+    for name in record["memory_terms_B"]:
+        assert name.replace("_", " ") in text
+
+
+def test_csv_has_a_row_for_each_collective(run, explain, read_csv):
+    asked = ("--grid", "1x2x4x4", "--model", "gpt-5b", "--machine", "perlmutter", "--batch", 64)
+    rows = read_csv(run("explain", *asked, "--format", "csv").out)
+    collectives = explain("1x2x4x4")["collectives"]
+    assert [(row["layer"], row["term"], float(row["time_s"])) for row in rows] == [
+        (entry["layer"], entry["term"], entry["time_s"]) for entry in collectives
+    ]
+
+
+def test_a_grid_may_be_written_with_a_capital_x(explain):
+    assert explain("1X2X4X4")["grid"] == {"x": 1, "y": 2, "z": 4, "data": 4}
