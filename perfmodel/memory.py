@@ -188,7 +188,8 @@ def _gathered(job: Job, layout: Layout) -> Bytes:
     """Weights gathered over Z that are alive at once, and gradients waiting to be scattered; none with Z = 1.
 
     Without caching: the layer in use and the one prefetched. Cached from a forward to its backward pass: all layers,
-    or under full recomputation the block being recomputed and one more layer. Cached always: all layers.
+    or under full recomputation the block being recomputed and one more layer. Cached always: all layers. Or, where
+    that is more, what is cached while the loss is computed, with the vocabulary's table and its gradient.
     """
     settings, tensor = job.settings, 1.0 * layout.x * layout.y
     blocks = [(b.repeat, [layer.weight for layer in b.layers if isinstance(layer, Linear)]) for b in job.model.blocks]
@@ -198,8 +199,19 @@ def _gathered(job: Job, layout: Layout) -> Bytes:
     in_use, one_block = min(2 * largest, everything), min(one_block, everything)
     stored, full = (in_use, everything, everything), (in_use, one_block, everything)
     alive = np.array([stored, stored, full], dtype=float)[layout.recompute, layout.weight_cache]
-    needed = (alive * settings.weight_bytes + 2.0 * largest * settings.gradient_bytes) / tensor
-    return np.where(layout.z > 1, needed, 0.0)
+    cached = np.where(alive == everything, alive, 0.0)
+    in_layers = alive * settings.weight_bytes + 2.0 * largest * settings.gradient_bytes
+    at_loss = cached * settings.weight_bytes + _table(job, layout) * (settings.weight_bytes + settings.gradient_bytes)
+    return np.where(layout.z > 1, np.maximum(in_layers, at_loss) / tensor, 0.0)
+
+
+def _table(job: Job, layout: Layout) -> Number:
+    """Elements of the model's largest vocabulary table, padded."""
+    largest: Number = 0.0
+    for _, layer in job.model.layers():
+        if isinstance(layer, (Embedding, Head)):
+            largest = np.maximum(largest, 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width)
+    return largest
 
 
 def _logits(job: Job, layout: Layout) -> Bytes:
