@@ -88,12 +88,9 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
         job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
     )
     found = rank(exact, space)
-    if len(found):
-        layout = found.layouts.take(0)
-        rejections, nearest = _rejections(job, space, layout), None
-    else:
-        layout = _leanest(space, grid)
-        rejections, nearest = _rejections(job, space, layout), nearest_grid(job, space, grid)
+    layout = found.layouts.take(0) if len(found) else _leanest(space, grid)
+    rejections = _rejections(job, space, layout)
+    nearest = nearest_grid(job, space, grid) if rejections else None
     rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
     return Explanation(
         job, layout, predict(job, layout, rate), rate, tuple(_explained(job, layout)),
