@@ -152,9 +152,10 @@ def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
     tensor = 1.0 * grid.x * grid.y
     steps = block.repeat * at.accumulation
     rows = at.rows * layer.positions
+    gathers = at.gathers if block.checkpointed else _GATHERS[0, grid.weight_cache]  # 0: nothing is recomputed
     yield Collective(
         layer.name, "weight_gather", "all-gather", at.links["z"],
-        layer.weight / tensor * sizes.weight_bytes, steps * (at.gathers if block.checkpointed else 1),
+        layer.weight / tensor * sizes.weight_bytes, steps * gathers,
     )  # fmt: skip
     yield Collective(
         layer.name, "forward_reduce", "all-reduce", at.links["y"],
