@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from machines import four_layers, golden, job, linears, machine, script_machine
-from perfmodel.communication import communicate, traffic
+from machines import four_layers, golden, gpt, job, linears, machine, script_machine
+from perfmodel.communication import communicate, links, traffic
 from perfmodel.layers import Linear
 from perfmodel.layout import NAMED_PLACEMENTS, Layout, placed
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
@@ -142,3 +142,135 @@ def test_the_later_script_exchanges_places_of_transposed_layers_as_paper_fidelit
         )
         layout = Layout(1, 1, gpus, 1, AXONN, 8192 // gpus, recompute=0, weight_cache=NONE)
         assert printed(communicate(question, layout).total, text)
+
+
+GATHERS = {  # (recomputation, caching): all-gathers of a weight, forward all-reduces
+    ("none", "none"): (2, 1),
+    ("none", "forward"): (1, 1),
+    ("none", "all"): (1, 1),
+    ("selective", "none"): (2, 1),
+    ("selective", "forward"): (1, 1),
+    ("full", "none"): (3, 2),
+    ("full", "forward"): (2, 2),
+    ("full", "all"): (1, 2),
+}
+
+
+def calls(model, layout, **chosen):
+    """{term: calls a step of the first layer}."""
+    found = {}
+    for collective in traffic(job(model, batch=48, **chosen), layout):
+        found.setdefault(collective.term, collective.calls)
+    return found
+
+
+@pytest.mark.parametrize(("recompute", "cache"), GATHERS)
+@pytest.mark.parametrize("fidelity", ["paper", "flat"])
+def test_weights_are_gathered_and_outputs_reduced_as_often_as_the_mode_says(recompute, cache, fidelity):
+    mode = {"recompute": RECOMPUTES.index(recompute), "weight_cache": WEIGHT_CACHES.index(cache)}
+    found = calls(linears(Linear("l", 64, 64), repeat=7), Layout(2, 2, 2, 2, micro_batch=3, **mode), fidelity=fidelity)
+    steps = 7 * 48 / (2 * 2 * 3)
+    gathers, passes = GATHERS[recompute, cache]
+    assert found == {
+        "weight_gather": gathers * steps,
+        "gradient_scatter": steps,
+        "forward_reduce": passes * steps,
+        "backward_reduce": steps,
+        "data_reduce": 7,
+    }
+
+
+@pytest.mark.parametrize(("cache", "gathers"), [("none", 2), ("forward", 1), ("all", 1)])
+def test_blocks_that_are_not_checkpointed_are_passed_once_and_gathered_as_without_recomputation(cache, gathers):
+    mode = {"recompute": FULL, "weight_cache": WEIGHT_CACHES.index(cache)}
+    found = calls(linears(Linear("l", 64, 64), checkpointed=False), Layout(1, 1, 4, 1, micro_batch=12, **mode))
+    assert (found["weight_gather"], found["forward_reduce"]) == (gathers, 1)
+
+
+def buffers(question, layout, name):
+    """[(operation, axis, bytes a call, calls)] of one layer."""
+    return [
+        (found.operation, found.link.axis, found.buffer, found.calls)
+        for found in traffic(question, layout)
+        if found.layer == name
+    ]
+
+
+def test_a_convolution_sends_its_kernel_and_its_positions():
+    layer = Linear("conv", 8, 16, kernel=3, positions=0.25, bias=False)
+    question = job(linears(layer, sequence=64), batch=4, activation_bytes=2, weight_bytes=2)
+    sent = {found.term: found.buffer for found in traffic(question, Layout(2, 2, 2, 1, micro_batch=2))}
+    assert sent["weight_gather"] == 9 * 8 * 16 / 4 * 2
+    assert sent["forward_reduce"] == 2 * 64 * 0.25 * 16 / 2 * 2
+    assert sent["backward_reduce"] == 2 * 64 * 0.25 * 8 / 2 * 2
+
+
+def test_the_embedding_sends_what_a_vocabulary_split_over_x_and_y_needs():
+    question = job(gpt(vocabulary=50257), batch=48)
+    layout = Layout(2, 4, 2, 3, micro_batch=2)
+    part = 51200 * 1024 / 8  # 50257 padded to a multiple of 128 * 8
+    hidden = 2 * 1024 * 1024 * 2  # sequences, tokens, features, bytes
+    steps = 48 / (2 * 3 * 2)
+    assert buffers(question, layout, "embedding") == [
+        ("all-gather", "z", part * 2, steps),
+        ("all-reduce", "xy", hidden, steps),
+        ("all-gather", "y", hidden, steps),
+        ("reduce-scatter", "z", part * 2, steps),
+        ("all-reduce", "data", part / 2 * 4, 1),
+    ]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_head_gathers_hidden_states_and_reduces_the_loss_three_times_in_fp32(tied):
+    question = job(gpt(tied=tied), batch=48)
+    layout = Layout(2, 4, 2, 3, micro_batch=2)
+    part, tokens = 51200 * 1024 / 8, 2 * 1024
+    own = [("reduce-scatter", "z", part * 2, 4), ("all-reduce", "data", part / 2 * 4, 1)]
+    assert buffers(question, layout, "head") == [
+        ("all-gather", "z", part * 2, 4),
+        ("all-gather", "y", tokens * 1024 * 2, 4),
+        ("all-reduce", "xy", tokens * 4, 12),
+        ("all-reduce", "xy", tokens * 1024 * 2, 4),
+        *([] if tied else own),
+    ]
+
+
+def test_the_paper_s_model_knows_neither_embedding_nor_head():
+    assert communicate(job(fidelity="paper"), Layout(2, 2, 2, 2)).vocabulary == 0
+    assert communicate(job(fidelity="flat"), Layout(2, 2, 2, 2)).vocabulary > 0
+
+
+def test_transposed_layers_use_the_other_axis_and_keep_their_ranks_at_flat_fidelity():
+    # x is innermost and inside a node of four, y outside it.
+    layout = Layout(4, 4, 1, 1, placement=PAPER)
+    question = job(linears(Linear("l", 64, 64, transposed=True, bias=False)), fidelity="flat")
+    found = {collective.term: collective.link for collective in traffic(question, layout)}
+    plain = links(question, layout)
+    assert (found["forward_reduce"], found["backward_reduce"]) == (plain["x"], plain["y"])
+    assert (found["forward_reduce"].inner, found["backward_reduce"].inner) == (1, 4)
+
+
+def test_transposed_layers_exchange_places_too_at_paper_fidelity():
+    layout = Layout(2, 8, 1, 1, placement=PAPER)
+    question = job(linears(Linear("l", 64, 64, transposed=True, bias=False)), fidelity="paper")
+    found = {collective.term: collective.link for collective in traffic(question, layout)}
+    # As if the grid were 8 x 2: its y has 2 ranks, 8 apart; its x has 8 ranks, neighbours.
+    assert (found["forward_reduce"].size, found["forward_reduce"].inner) == (2, 8)
+    assert (found["backward_reduce"].size, found["backward_reduce"].inner) == (8, 1)
+
+
+def test_gradients_are_summed_over_data_as_they_accumulate_unless_told_otherwise():
+    model = linears(Linear("l", 64, 64, bias=False))
+    sent = {
+        (fidelity, asked): next(
+            found.buffer
+            for found in traffic(
+                job(model, fidelity=fidelity, data_gradient_bytes=asked), Layout(1, 1, 1, 2, micro_batch=32)
+            )
+            if found.term == "data_reduce"
+        )
+        / 4096
+        for fidelity in ("paper", "flat")
+        for asked in (None, 3)
+    }
+    assert sent == {("paper", None): 2, ("paper", 3): 3, ("flat", None): 4, ("flat", 3): 3}

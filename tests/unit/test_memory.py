@@ -251,3 +251,22 @@ def test_a_head_reads_hidden_states_that_are_whole_on_every_rank_of_y():
 
 def test_capacity_is_the_device_s_memory():
     assert capacity(job(where=machine(memory=12e9))) == 12e9
+
+
+def test_the_vocabulary_s_table_and_its_gradient_are_gathered_where_they_are_more_than_the_layers():
+    small_layers = gpt(hidden=64, heads=4, layers=2)
+    layout = Layout(1, 2, 2, 1, recompute=FULL, weight_cache=WEIGHT_CACHES.index("none"))
+    assert occupy(job(small_layers), layout).gathered_weights == 51200 * 64 * (2 + 2) / 2
+
+
+def test_cached_weights_stay_while_the_loss_is_computed():
+    model = gpt(hidden=64, heads=4, layers=3)
+    layers = 3 * 12 * 64 * 64
+    layout = Layout(1, 1, 2, 1, recompute=NONE, weight_cache=FORWARD)
+    assert occupy(job(model), layout).gathered_weights == layers * 2 + 51200 * 64 * (2 + 2)
+
+
+def test_a_block_that_starts_with_a_transposed_layer_keeps_an_input_split_over_x():
+    model = linears(Linear("down", 64, 16, transposed=True), sequence=8)
+    found = [occupy(job(model), Layout(x, y, 1, 1, recompute=FULL)).activations for x, y in ((2, 1), (1, 2))]
+    assert found == [8 * 64 * 2 / 2, 8 * 64 * 2]
