@@ -285,7 +285,7 @@ def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node
 
 
 def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
-    """Read a mapping as the dataclass `kind`; its invariants are told at the mapping's first line."""
+    """Read a mapping as the dataclass `kind`; its invariants are told at its first line, once all its keys are right."""
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     pairs = _unique(node, reader)
@@ -298,7 +298,7 @@ def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
         reader.complain(node, f"missing {', '.join(missing)}")
     known = [pair for pair in pairs if pair[0].value in fields]
     values = dict(_each(known, lambda pair: (pair[0].value, _read(hints[pair[0].value], pair[1], reader))))
-    if missing:
+    if missing or len(known) < len(pairs):
         raise _Skip
     try:
         return kind(**values)

@@ -454,6 +454,30 @@ def test_an_impossible_profile_is_refused_with_file_and_line(tmp_path, name, old
         assert line == (1 if place == "file" else text[: text.index(f"\n{place}:\n") + 1].count("\n") + 2)
 
 
+def test_eight_slips_in_one_file_are_all_told():
+    text = PLAIN["perlmutter"]
+    slips = [
+        ("max_nodes: 8", "max_nodes: eight", "'eight' is not a number"),
+        ("1555 GB/s [GKL]", "1555 GB [GKL]", "is in B, wanted B/s"),
+        ("host_memory: 256 GB [", "host_memory: 256 [", "is in no unit, wanted B"),
+        ("  injection: 100", "  enjection: 100", "unknown key enjection (did you mean injection"),
+        ("  cpu_cores: 64 [NERSC-A]\n", "", "missing cpu_cores"),
+        ("title: ", "name: twice\ntitle: ", "the key name is given twice"),
+        ("    fp32: 19.5 Tflop/s [GKL]", "    fp32: [19.5 Tflop/s, GKL]", "wanted one value, found a list"),
+        ("  latency: 0.6 us", "  latency: 0.6 us/s", "is in s/s, wanted s"),
+    ]
+    for old, new, _ in slips:
+        assert old in text
+        text = text.replace(old, new, 1)
+    with pytest.raises(FileProblems) as caught:
+        reading.build(Machine, reading.compose(text, "broken.yaml"), "broken.yaml")
+    for _, _, told in slips:
+        assert any(told in problem for problem in caught.value.problems), told
+    lines = [int(problem.split(":")[1]) for problem in caught.value.problems]
+    assert lines == sorted(lines)
+    assert len(lines) == len(slips)
+
+
 def test_a_fabric_slower_than_the_network_is_refused_unless_the_profile_says_why(tmp_path):
     text = PLAIN["perlmutter"].replace("pair_bandwidth: 100 GB/s", "pair_bandwidth: 10 GB/s")
     text = text.replace("device_bandwidth: 300 GB/s", "device_bandwidth: 20 GB/s")
