@@ -36,13 +36,23 @@ app.add_typer(models, name="models")
 
 def main() -> None:
     """Run the program: exit code 0 for an answer, 1 for none, 2 for a question that is not well formed."""
+    if sys.stdout is None:  # closed by the shell, as by >&-
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     try:
         app()
     except PerfmodelError as error:
-        sys.stderr.write(f"perfmodel: {error}\n")
-        sys.exit(2 if isinstance(error, UsageError) else 1)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+        sys.exit(_say(str(error), 2 if isinstance(error, UsageError) else 1))
+    except OSError as error:  # the reader (head, less) has seen enough, or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            sys.exit(_say(f"the answer cannot be written: {error.strerror}", 1))
+
+
+def _say(problem: str, code: int) -> int:
+    """Say what is wrong, with nothing in it that a terminal would obey."""
+    readable = "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in problem)
+    sys.stderr.write(f"perfmodel: {readable}\n")
+    return code
 
 
 def _version(wanted: bool) -> None:
@@ -159,6 +169,8 @@ def machines_new(
     from perfmodel import profiles
 
     path = Path(file)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{file!r} does not end in .yaml, by which --machine knows a profile of your own")
     profiles.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
     typer.echo(f"wrote {file}; edit it, then: perfmodel machines check {file}")
 

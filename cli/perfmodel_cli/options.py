@@ -79,7 +79,10 @@ ElementBytes = Annotated[
     str, typer.Option("--bytes", help="Bytes an element, such as activations=2,weights=2,gradients=2,data-gradients=4.")
 ]
 VocabularyMultiple = Annotated[
-    int, typer.Option("--vocabulary-multiple", help="Pad the vocabulary to a multiple of this times x*y; 0 = never.")
+    int,
+    typer.Option(
+        "--vocabulary-multiple", min=0, max=2**31, help="Pad the vocabulary to a multiple of this times x*y; 0 = never."
+    ),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]

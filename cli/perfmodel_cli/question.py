@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perfmodel.job import Job
     from perfmodel.search import Space
 
+_MOST = 2**31
 _AXES = ("x", "y", "z", "data")
 _BYTES = {
     "activations": "activation_bytes",
@@ -89,8 +90,8 @@ def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int
     if (gpus is None) == (nodes is None):
         raise UsageError("give either --gpus or --nodes")
     name, count = ("--gpus", gpus) if gpus is not None else ("--nodes", nodes)
-    if count is None or not 1 <= count < 2**31:
-        raise UsageError(f"{name} is {count}, wanted at least 1")
+    if count is None or not 1 <= count <= _MOST:
+        raise UsageError(f"{name} is {count}, wanted 1 to {_MOST}")
     return count if gpus is not None else count * devices_per_node
 
 
