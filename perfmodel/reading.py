@@ -285,7 +285,7 @@ def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node
 
 
 def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
-    """Read a mapping as the dataclass `kind`; its invariants are told at its first line, once all its keys are right."""
+    """Read a mapping as the dataclass `kind`; its rules are told at its first line, once all its keys are right."""
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     pairs = _unique(node, reader)

@@ -283,6 +283,26 @@ def test_a_template_can_be_made_from_a_file(tmp_path):
     )
 
 
+def test_a_new_profile_overwrites_nothing(tmp_path):
+    file = tmp_path / "mine.yaml"
+    profiles.write_new(file, "first")
+    with pytest.raises(PerfmodelError, match=r"mine.yaml is there already"):
+        profiles.write_new(file, "second")
+    assert file.read_text(encoding="utf-8") == "first"
+
+
+@pytest.mark.parametrize("name", ["nowhere/mine.yaml", "a\0b.yaml", "x" * 5000])
+def test_a_new_profile_that_cannot_be_written_is_told(tmp_path, name):
+    with pytest.raises(PerfmodelError, match="cannot be written"):
+        profiles.write_new(tmp_path / name, "text")
+
+
+def test_a_file_named_like_a_shipped_machine_is_read_by_its_path(tmp_path):
+    file = tmp_path / "frontier.yaml"
+    file.write_text(profiles.template("vista", "frontier"), encoding="utf-8")
+    assert profiles.load(str(file)).device == profiles.load_file(file).device == SHIPPED["vista"].device
+
+
 def test_an_unknown_name_offers_the_nearest():
     with pytest.raises(UsageError, match=r"no machine is called 'perlmuter'.*did you mean perlmutter"):
         profiles.load("perlmuter")
