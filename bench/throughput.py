@@ -2,7 +2,9 @@
 
 An evaluation is one grid in one order with one micro-batch and one mode of recomputation and caching that keeps all
 rules; grids that break one are in the time, not in the count. A search drops what does not fit before timing it, so
-`whole` questions ignore the limit of memory, which makes every evaluation a full one. Each question is searched in a process of its own, pinned to one core. Prints rates, peak memory, and their ratios to
+`whole` questions ignore the limit of memory, which makes every evaluation a full one.
+
+Each question is searched in a process of its own, pinned to one core. Prints rates, peak memory, and their ratios to
 the targets and to the peers' rates on a machine like this one. Run as `python bench/throughput.py`.
 """
 
