@@ -4,10 +4,10 @@ Valid for large messages (arXiv 2502.08145, section V-B, assumption 3); costs af
 `size` is the number of ranks in the group, `bandwidth` what one rank achieves in one direction.
 """
 
-from perfmodel.units import Bytes, BytesPerSecond, Count, Seconds
+from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
 
 
-def all_gather(gathered: Bytes, *, size: Count, bandwidth: BytesPerSecond) -> Seconds:
+def all_gather(gathered: Bytes, *, size: Number, bandwidth: BytesPerSecond) -> Seconds:
     """Every rank ends with `gathered` bytes, of which it had 1/size: (p-1)/p * gathered / beta  (Eq. 1).
 
     >>> all_gather(25165824, size=2, bandwidth=25e9) * 1e3
@@ -16,7 +16,7 @@ def all_gather(gathered: Bytes, *, size: Count, bandwidth: BytesPerSecond) -> Se
     return (size - 1) / size * gathered / bandwidth
 
 
-def reduce_scatter(buffer: Bytes, *, size: Count, bandwidth: BytesPerSecond) -> Seconds:
+def reduce_scatter(buffer: Bytes, *, size: Number, bandwidth: BytesPerSecond) -> Seconds:
     """Every rank brings `buffer` bytes and ends with its 1/size of the sum: (p-1)/p * buffer / beta  (Eq. 2).
 
     >>> reduce_scatter(25165824, size=2, bandwidth=25e9) * 1e3
@@ -25,7 +25,7 @@ def reduce_scatter(buffer: Bytes, *, size: Count, bandwidth: BytesPerSecond) -> 
     return (size - 1) / size * buffer / bandwidth
 
 
-def all_reduce(buffer: Bytes, *, size: Count, bandwidth: BytesPerSecond) -> Seconds:
+def all_reduce(buffer: Bytes, *, size: Number, bandwidth: BytesPerSecond) -> Seconds:
     """Every rank brings and ends with `buffer` bytes: 2 (p-1)/p * buffer / beta  (Eqs. 3 to 5).
 
     >>> all_reduce(1e9, size=4, bandwidth=25e9)

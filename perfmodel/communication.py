@@ -40,7 +40,7 @@ class Link:
     """The groups of one axis: size, place in the hierarchy, achieved bandwidth."""
 
     axis: str
-    size: Count
+    size: Number
     inner: Count
     bandwidth: BytesPerSecond
 
@@ -89,10 +89,16 @@ class Communication:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """What every layer of one job and layout shares, computed once."""
+    """What every layer of one job and layout shares, computed once.
+
+    The sizes are floats: dividing whole numbers would convert them anew in every term.
+    """
 
     job: Job
     layout: Layout
+    x: Number
+    y: Number
+    z: Number
     links: dict[str, Link]
     accumulation: Number
     rows: Number
@@ -106,7 +112,7 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
     found = {}
     for axis in ("x", "y", "z", "data", "xy"):
         size, inner = layout.size(axis), layout.inner(axis)
-        found[axis] = Link(axis, size, inner, job.bandwidths.of_group(inner=inner, size=size, gpus=gpus))
+        found[axis] = Link(axis, 1.0 * size, inner, job.bandwidths.of_group(inner=inner, size=size, gpus=gpus))
     return found
 
 
@@ -133,7 +139,18 @@ def traffic(job: Job, layout: Layout) -> Iterator[Collective]:
 
 def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
     gathers = _GATHERS[layout.recompute, layout.weight_cache]
-    return _Setting(job, layout, groups, job.accumulation(layout), job.rows(layout), gathers, _PASSES[layout.recompute])
+    return _Setting(
+        job=job,
+        layout=layout,
+        x=1.0 * layout.x,
+        y=1.0 * layout.y,
+        z=1.0 * layout.z,
+        links=groups,
+        accumulation=job.accumulation(layout),
+        rows=job.rows(layout),
+        gathers=gathers,
+        passes=_PASSES[layout.recompute],
+    )
 
 
 def _transposed(normal: _Setting) -> _Setting:
@@ -148,24 +165,23 @@ def _transposed(normal: _Setting) -> _Setting:
 
 def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
     """The five collectives of a linear layer; a transposed layer comes with x and y already exchanged in `at`."""
-    grid, sizes = at.layout, at.job.settings
-    tensor = 1.0 * grid.x * grid.y
+    sizes, part = at.job.settings, layer.weight / (at.x * at.y)
     steps = block.repeat * at.accumulation
     rows = at.rows * layer.positions
-    gathers = at.gathers if block.checkpointed else _GATHERS[0, grid.weight_cache]  # 0: nothing is recomputed
+    gathers = at.gathers if block.checkpointed else _GATHERS[0, at.layout.weight_cache]  # 0: nothing is recomputed
     yield Collective(
         layer.name, "weight_gather", "all-gather", at.links["z"],
-        layer.weight / tensor * sizes.weight_bytes, steps * gathers,
+        part * sizes.weight_bytes, steps * gathers,
     )  # fmt: skip
     yield Collective(
         layer.name, "forward_reduce", "all-reduce", at.links["y"],
-        rows * layer.outputs / grid.x * sizes.activation_bytes, steps * (at.passes if block.checkpointed else 1),
+        rows * layer.outputs / at.x * sizes.activation_bytes, steps * (at.passes if block.checkpointed else 1),
     )  # fmt: skip
     yield Collective(
         layer.name, "backward_reduce", "all-reduce", at.links["x"],
-        rows * layer.inputs / grid.y * sizes.activation_bytes, steps,
+        rows * layer.inputs / at.y * sizes.activation_bytes, steps,
     )  # fmt: skip
-    yield from _weight_gradient(at, layer.name, layer.weight / tensor, block.repeat)
+    yield from _weight_gradient(at, layer.name, part, block.repeat)
 
 
 def _weight_gradient(
@@ -173,7 +189,7 @@ def _weight_gradient(
 ) -> Iterator[Collective]:
     """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end."""
     sizes = at.job.settings
-    scattered, summed = elements * sizes.gradient_bytes, elements / at.layout.z * sizes.sent_gradient_bytes
+    scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
     steps = repeat * at.accumulation
     yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
     yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat)
@@ -181,7 +197,7 @@ def _weight_gradient(
 
 def _table(at: _Setting, vocabulary: int, width: int) -> Number:
     """Elements of a gathered part of a vocabulary table, whose rows are split over x and y."""
-    return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.layout.x * at.layout.y)
+    return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.x * at.y)
 
 
 def _embedding(at: _Setting, layer: Embedding) -> Iterator[Collective]:

@@ -5,7 +5,7 @@ Axes are the paper's: x, y, z split tensors, data splits the batch. A placement 
 x, y, z, data. They rank grids differently, so both exist.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import permutations
 from typing import Any, Literal, TypeAlias
 
@@ -147,16 +147,29 @@ def divisors(number: int) -> list[int]:
     return sorted(found)
 
 
-def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
-    """Every factorization under every placement, each physically distinct grid once.
+def shapes(gpus: int) -> Layout:
+    """Every factorization, unplaced."""
+    return Layout(*factorizations(gpus))
 
-    Axes of size 1 may stand anywhere in the order without moving a rank, so of equal orders only the first is kept.
+
+def orders(grids: Layout, placements: tuple[int, ...]) -> Array:
+    """Which placements are physically distinct, by [grid, placement].
+
+    Axes of size 1 may stand anywhere in the order without moving a rank, so of equal orders only the first counts.
     """
-    x, y, z, data = factorizations(gpus)
-    codes = np.array(placements, dtype=np.int64)
-    split = (x > 1) * 1 + (y > 1) * 2 + (z > 1) * 4 + (data > 1) * 8
-    rows, columns = np.nonzero(_first_of_equal_orders(placements)[split])
-    return Layout(x[rows], y[rows], z[rows], data[rows], codes[columns])
+    split = (grids.x > 1) * 1 + (grids.y > 1) * 2 + (grids.z > 1) * 4 + (grids.data > 1) * 8
+    return _first_of_equal_orders(placements)[split]
+
+
+def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
+    """Every factorization under every placement, each physically distinct grid once."""
+    return each_placed(shapes(gpus), placements)[1]
+
+
+def each_placed(grids: Layout, placements: tuple[int, ...]) -> tuple[Array, Layout]:
+    """(row of `grids`, that grid in one of its distinct placements), grid by grid."""
+    rows, columns = np.nonzero(orders(grids, placements))
+    return rows, replace(grids.take(rows), placement=np.array(placements)[columns])
 
 
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:

@@ -1,7 +1,6 @@
 """Find and read machine profiles, shipped or a user's file, and write one as a commented template."""
 
 import dataclasses
-import importlib.resources
 import re
 import textwrap
 import types
@@ -112,8 +111,8 @@ HELP: Mapping[str, str] = {
 
 def folder() -> Path:
     """Where the shipped profiles are: inside the installed package, or beside it in a checkout."""
-    packaged = importlib.resources.files("perfmodel") / "machine_profiles"
-    return Path(str(packaged)) if packaged.is_dir() else Path(__file__).parents[1] / "machine_profiles"
+    packaged = Path(__file__).parent / "machine_profiles"
+    return packaged if packaged.is_dir() else packaged.parents[1] / "machine_profiles"
 
 
 def names() -> list[str]:

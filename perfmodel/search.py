@@ -4,8 +4,8 @@ Each grid is tried with every micro-batch, recomputation and weight-caching mode
 with its best. Order: step time; then less memory; larger data, z, y; placement; larger micro-batch; less recomputation.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,15 +13,16 @@ from perfmodel.compute import GemmRate, gemm_rate
 from perfmodel.constraints import MEMORY, first_broken, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError
 from perfmodel.job import Job
-from perfmodel.layout import Layout, divisors, placed
+from perfmodel.layout import Layout, divisors, each_placed, orders, shapes
 from perfmodel.memory import capacity, occupy
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.step import Prediction, predict, step_time
 from perfmodel.units import Array
 
-_BLOCK_ROWS = 1 << 15  # rows evaluated at once: all columns stay in the cache
+_BLOCK_ROWS = 1 << 16  # rows evaluated at once: all columns stay in the cache
 _MOST = 1 << 62
-_SIZES = slice(2, 6)  # x, y, z, data in a row of _Best.kept
+_SAME = 1 + 1e-12  # times that differ by rounding only are tied: no micro-batch is better for its last digit
+_COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +90,15 @@ class Ranking:
 
 def rank(job: Job, space: Space) -> Ranking:
     """Search `space`; an empty ranking is an answer too (the caller explains it)."""
-    grids = placed(space.gpus, space.placements)
+    grids = shapes(space.gpus)
+    placements = orders(grids, space.placements).sum(axis=1)
     rules = grid_rules(job)
     reasons = first_broken(rules, grids)
     rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
     best = _Best(job, space, rate)
     best.search(grids.take(reasons == len(rules)))
     rejected = {rule.name: 0 for rule in rules}
-    for rule, count in zip(rules, np.bincount(reasons, minlength=len(rules)), strict=False):
+    for rule, count in zip(rules, np.bincount(reasons, weights=placements, minlength=len(rules)), strict=False):
         rejected[rule.name] += int(count)
     rejected |= {micro_batch_rule(job).name: best.unbatched, MEMORY: best.unfitting}
     layouts = best.layouts()
@@ -104,7 +106,7 @@ def rank(job: Job, space: Space) -> Ranking:
         job=job,
         space=space,
         rate=rate,
-        searched=int(np.size(grids.x)),
+        searched=int(placements.sum()),
         feasible=best.feasible,
         evaluated=best.evaluated,
         rejected={reason: count for reason, count in rejected.items() if count},
@@ -115,44 +117,45 @@ def rank(job: Job, space: Space) -> Ranking:
 
 
 class _Best:
-    """The best layouts so far, block by block, so that memory does not grow with the search."""
+    """The best layouts so far, block by block, so that memory does not grow with the search.
+
+    Memory does not depend on the placement, so that it is checked first and only what fits is placed and timed.
+    """
 
     def __init__(self, job: Job, space: Space, rate: GemmRate | None) -> None:
         self.job, self.space, self.rate = job, space, rate
         self.micro_batches = np.array([space.micro_batch] if space.micro_batch else divisors(job.batch))
         self.modes = np.array(space.modes(job.settings))
-        self.kept: Array = np.zeros((0, 10))
+        self.kept: Array = np.zeros((0, 2 + len(_COLUMNS)))
         self.unbatched = self.unfitting = self.feasible = self.evaluated = 0
         self.shortfall: Shortfall | None = None
 
     def layouts(self) -> Layout:
         """What was kept, best first."""
-        columns = self.kept[:, 2:].astype(np.int64)
-        return Layout(*columns.T)
+        return Layout(*self.kept[:, 2:].astype(np.int64).T)
 
     def search(self, grids: Layout) -> None:
         """Try every block of grids."""
-        for block in self._blocks(grids):
-            self._try(block)
-
-    def _blocks(self, grids: Layout) -> Iterator[Layout]:
-        size = max(1, _BLOCK_ROWS // (len(self.micro_batches) * len(self.modes)))
+        each = len(self.micro_batches) * len(self.modes) * len(self.space.placements)
+        size = max(1, _BLOCK_ROWS // each)
         for start in range(0, int(np.size(grids.x)), size):
-            yield grids.take(slice(start, start + size))
+            self._try(grids.take(slice(start, start + size)))
 
     def _try(self, grids: Layout) -> None:
+        """Check one block's memory, count what became of its grids, and rank those that fit."""
         grid, rows = self._expand(grids)
-        count = int(np.size(grids.x))
-        self.unbatched += count - _distinct(grid)
-        self.evaluated += len(grid)
-        if not len(grid):
-            return
+        placements = orders(grids, self.space.placements).sum(axis=1)
         memory = occupy(self.job, rows).total
-        excess = memory - capacity(self.job)
-        fits = np.ones(len(grid), dtype=bool) if self.job.settings.ignore_memory else excess <= 0
+        excess = np.broadcast_to(memory - capacity(self.job), grid.shape)
+        fits = (excess <= 0) | self.job.settings.ignore_memory
         self._note_shortfall(rows, np.where(fits, np.inf, excess))
         fitting = np.flatnonzero(fits)
-        self._note_counts(grid, grid[fitting])
+        batched, fitted = (int(placements[rows_of[_starts(rows_of)]].sum()) for rows_of in (grid, grid[fitting]))
+        self.unbatched += int(placements.sum()) - batched
+        self.unfitting += batched - fitted
+        self.feasible += fitted
+        self.evaluated += int(placements[grid].sum())
+        fitting = _undominated(fitting, grid, rows.take(fitting))
         if len(fitting):
             self._keep(grid[fitting], rows.take(fitting), memory[fitting])  # type: ignore[index]
 
@@ -163,37 +166,46 @@ class _Best:
         modes = len(self.modes)
         grid, micro = np.repeat(grid, modes), np.repeat(self.micro_batches[micro], modes)
         recompute, cache = np.tile(self.modes, (len(grid) // modes, 1)).T
-        g = grids.take(grid)
-        return grid, Layout(g.x, g.y, g.z, g.data, g.placement, micro, recompute, cache)
+        return grid, replace(grids.take(grid), micro_batch=micro, recompute=recompute, weight_cache=cache)
 
     def _note_shortfall(self, rows: Layout, excess: Array) -> None:
-        nearest = int(np.argmin(excess))
-        missing = float(excess[nearest])
+        nearest = int(np.argmin(excess)) if len(excess) else 0
+        missing = float(excess[nearest]) if len(excess) else np.inf
         if missing < (self.shortfall.missing if self.shortfall else np.inf):
             self.shortfall = Shortfall(rows.take(nearest), missing)
 
-    def _note_counts(self, grid: Array, fitting: Array) -> None:
-        fitted = _distinct(fitting)
-        self.feasible += fitted
-        self.unfitting += _distinct(grid) - fitted
-
     def _keep(self, grid: Array, rows: Layout, memory: Array) -> None:
-        """Merge each grid's best row into the best of all; placements of equal sizes compete for one place."""
-        time = np.broadcast_to(step_time(self.job, rows, self.rate), np.shape(grid))
-        starts = np.flatnonzero(np.diff(grid, prepend=-1))
-        fastest = np.minimum.reduceat(time, starts)
-        tied = np.flatnonzero(time == np.repeat(fastest, np.diff(starts, append=len(grid))))
-        table = np.stack([time, memory, rows.x, rows.y, rows.z, rows.data, rows.placement, rows.micro_batch,
-                          rows.recompute, rows.weight_cache], axis=1)[tied]  # fmt: skip
-        table = np.concatenate([self.kept, table])
-        table = table[_order(table)]
-        _, first = np.unique(table[:, _SIZES], axis=0, return_index=True)
-        self.kept = table[np.sort(first)[: self.space.top]]
+        """Place and time what fits, and merge each grid's best row into the best of all."""
+        row, rows = each_placed(rows, self.space.placements)
+        grid, memory = grid[row], memory[row]
+        time = np.broadcast_to(step_time(self.job, rows, self.rate), grid.shape)
+        starts = _starts(grid)
+        fastest = np.repeat(np.minimum.reduceat(time, starts), np.diff(starts, append=len(grid)))
+        tied = np.flatnonzero(time <= fastest * _SAME)
+        table = np.stack([fastest[tied], memory[tied], *(getattr(rows, column)[tied] for column in _COLUMNS)], axis=1)
+        order = _order(table)
+        by_grid = order[np.argsort(grid[tied][order], kind="stable")]  # of a grid's equal rows, the first in order
+        table = np.concatenate([self.kept, table[by_grid[_starts(grid[tied][by_grid])]]])
+        self.kept = table[_order(table)[: self.space.top]]
 
 
-def _distinct(ascending: Array) -> int:
-    """Different values in an ascending array."""
-    return int(np.count_nonzero(np.diff(ascending))) + 1 if len(ascending) else 0
+def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:
+    """Rows that may be a grid's best: with Z > 1, in every mode only the largest micro-batch that fits.
+
+    A smaller one gathers the same weights more often and sends the same activations, on whatever links the placement
+    gives: it is slower. With Z = 1 all take the same time, and the one with least memory is to win.
+    """
+    mode = rows.recompute * len(WEIGHT_CACHES) + rows.weight_cache
+    same = grid[fitting] * (len(RECOMPUTES) * len(WEIGHT_CACHES)) + mode
+    order = np.argsort(same, kind="stable")  # micro-batches ascend in every grid and mode, and still do
+    largest = np.zeros(len(fitting), dtype=bool)
+    largest[order[np.flatnonzero(np.diff(same[order], append=-1))]] = True
+    return fitting[largest | (rows.z == 1)]
+
+
+def _starts(ascending: Array) -> Array:
+    """Where each value of an ascending array of indices begins (np.unique would load numpy.ma, 6 ms)."""
+    return np.flatnonzero(np.diff(ascending, prepend=-1))
 
 
 def _order(table: Array) -> Array:

@@ -3,6 +3,7 @@
 Everything that needs numpy or rich is imported inside the commands, so that --help stays as quick as Typer itself.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from perfmodel_cli.question import Question, asks, gpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_GARBAGE_THRESHOLD = 100_000  # objects: imports alone would set the collector off dozens of times, 8 ms in all
 
 
 def _typer(purpose: str) -> typer.Typer:
@@ -38,6 +41,7 @@ def main() -> None:
     """Run the program: exit code 0 for an answer, 1 for none, 2 for a question that is not well formed."""
     if sys.stdout is None:  # closed by the shell, as by >&-
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
         app()
     except PerfmodelError as error:
