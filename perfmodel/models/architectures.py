@@ -230,8 +230,9 @@ _SIZES = (
 )
 
 
-def _assumed(*sizes: int) -> dict[str, int]:
-    return dict(zip(_SIZES, sizes, strict=True))
+def _assumed(*sizes: int | None) -> dict[str, int]:
+    """Sizes in the order of _SIZES; None where the class itself has no number, but follows another size."""
+    return {name: size for name, size in zip(_SIZES, sizes, strict=True) if size is not None}
 
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -255,7 +256,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "granite": Architecture(_llama_biased, "as llama", "granite-3.0-2b"),
     "llama": Architecture(
         _llama_biased, "RMSNorm, SwiGLU, grouped queries, biases where asked for, untied unless said", "llama-3-8b",
-        _assumed(32000, 4096, 11008, 32, 32, 32, 2048),
+        _assumed(32000, 4096, 11008, 32, 32, None, 2048),
     ),
     "mistral": Architecture(
         _llama, "as llama, never biases; the sliding window is not exploited", "mistral-nemo-12b",

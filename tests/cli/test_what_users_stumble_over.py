@@ -142,7 +142,6 @@ def test_the_text_part_of_a_larger_model_is_what_is_planned(run, config, recomme
     assert recommend(model=path, gpus=8)["model"] == "some-model (text part)"
 
 
-@pytest.mark.xfail(reason="the library's default is as many as heads, not 32 (models/architectures.py, llama)")
 def test_without_key_value_heads_every_head_of_a_text_part_has_its_own(run, config):
     assert parameters(run, config({"model_type": "llava", "text_config": LLAMA})) == PARAMETERS
 
