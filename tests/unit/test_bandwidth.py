@@ -1,0 +1,125 @@
+"""Which bandwidth a group gets: database, rule inside a domain, share between domains."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from machines import EVERY_SHAPE, figure, machine, script_machine
+from perfmodel import profiles
+from perfmodel.bandwidth import Bandwidths, derived_between, derived_inside, shared_between
+from perfmodel.machine import Fabric
+from perfmodel.units import GIBI
+
+# Axonn-ai/Megatron-AxoNN 885d2e7, examples/comm_model.py: [inner product][own size] of the two tables, in GiB/s.
+SCRIPT = {
+    "perlmutter": {
+        1: {2: 76, 4: 225, 8: 80, 64: 80},
+        2: {2: 76, 4: 40, 8: 40},
+        4: {2: 20, 4: 20},
+        8: {2: 20},
+        64: {8: 20},
+    },
+    "frontier": {
+        1: {2: 129, 4: 52, 8: 135, 16: 40},
+        2: {2: 50, 4: 72, 8: 20, 16: 20},
+        4: {2: 36, 4: 10, 8: 10},
+        8: {2: 5, 64: 5},
+        64: {2: 5},
+    },
+}
+
+
+@pytest.mark.parametrize("name", SCRIPT)
+def test_groups_get_what_the_authors_table_gives_them(name):
+    bandwidths = Bandwidths.of(script_machine(name))
+    for inner, row in SCRIPT[name].items():
+        for size, expected in row.items():
+            assert bandwidths.of_group(inner=inner, size=size, gpus=4096) / GIBI == expected, (inner, size)
+
+
+def test_the_share_is_the_smaller_of_the_node_and_the_groups_inside():
+    assert shared_between(100.0, inner=np.array([1, 2, 4, 8, 512]), domain=4).tolist() == [100, 50, 25, 25, 25]
+
+
+def with_fabric(**changes):
+    fabric = Fabric("mesh", figure(100e9), figure(300e9), figure(0.8), figure(1e-6))
+    return replace(machine(4), fabric=replace(fabric, **changes))
+
+
+@pytest.mark.parametrize(
+    ("topology", "rates"),
+    [("mesh", [80e9, 160e9, 240e9]), ("switch", [240e9] * 3), ("shared", [240e9] * 3), ("irregular", [80e9] * 3)],
+)
+def test_what_nobody_measured_is_derived_from_the_links(topology, rates):
+    where = with_fabric(topology=topology)
+    assert [derived_inside(where, size) for size in (2, 3, 4)] == pytest.approx(rates)
+
+
+def test_a_mesh_never_beats_all_links_of_a_device():
+    where = with_fabric(device_bandwidth=figure(150e9))
+    assert derived_inside(where, 4) == pytest.approx(0.8 * 150e9)
+
+
+def test_measured_entries_replace_derived_ones_only_where_they_are():
+    bandwidths = Bandwidths.of(machine(4, inside={(1, 2): 7e9}))
+    assert bandwidths.of_group(inner=1, size=2, gpus=8) == 7e9
+    assert bandwidths.of_group(inner=2, size=2, gpus=8) == 300e9
+
+
+def test_between_nodes_is_measured_or_an_efficiency_times_the_injection_of_all_nodes_of_a_domain():
+    assert Bandwidths.of(machine(4, between=33e9)).between == 33e9
+    assert derived_between(machine(4)) == 0.5 * 400e9
+    assert derived_between(machine(4, domain=72)) == 0.5 * 400e9 * 18
+
+
+def test_a_device_sends_no_faster_than_its_own_links_however_wide_the_rack_s_way_out_is():
+    bandwidths = Bandwidths.of(machine(4, domain=72, between=None))
+    assert bandwidths.between == 3.6e12
+    assert bandwidths.of_group(inner=1, size=144, gpus=144) == 300e9
+    assert bandwidths.of_group(inner=72, size=2, gpus=144) == 3.6e12 / 72
+
+
+@pytest.mark.parametrize("where", EVERY_SHAPE, ids=lambda where: where.name)
+def test_a_job_inside_one_domain_never_leaves_it(where):
+    bandwidths = Bandwidths.of(where)
+    for gpus in range(1, where.domain + 1):
+        for size in range(2, gpus + 1):
+            if gpus % size == 0:
+                assert bandwidths.contained(inner=1, size=size, gpus=gpus)
+                assert bandwidths.of_group(inner=1, size=size, gpus=gpus) == 300e9
+
+
+def test_a_block_that_straddles_a_boundary_leaves_its_node_though_it_is_shorter():
+    bandwidths = Bandwidths.of(machine(4, between=12e9))
+    assert not bandwidths.contained(inner=1, size=3, gpus=12)
+    assert bandwidths.of_group(inner=1, size=3, gpus=12) == 12e9
+    assert bandwidths.contained(inner=1, size=3, gpus=3)
+
+
+def test_groups_of_one_send_nothing_and_need_no_network():
+    bandwidths = Bandwidths.of(machine(1))
+    assert bandwidths.origin(inner=1, size=1, gpus=1) == "nothing to send"
+    assert bandwidths.of_group(inner=1, size=1, gpus=1) == float("inf")
+
+
+def test_the_origin_says_which_rule_gave_the_number():
+    bandwidths = Bandwidths.of(machine(4, inside={(1, 2): 7e9}, between=80e9))
+    assert bandwidths.origin(inner=1, size=2, gpus=8) == "database (1, 2), assumed [T]"
+    assert bandwidths.origin(inner=1, size=4, gpus=8) == "derived for (1, 4): 1 x link rate (switch), assumed [T]"
+    assert bandwidths.origin(inner=1, size=8, gpus=8) == "80 GB/s between nodes, assumed [T]"
+    assert bandwidths.origin(inner=4, size=2, gpus=8) == "80 GB/s between nodes, assumed [T], shared by 4 groups"
+    derived = Bandwidths.of(machine(4, between=None))
+    assert derived.origin(inner=2, size=4, gpus=8) == "0.5 x 400 GB/s a node, assumed [T], shared by 2 groups"
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_every_group_on_a_shipped_machine_has_a_bandwidth_and_an_origin(name):
+    where = profiles.load(name)
+    bandwidths = Bandwidths.of(where)
+    for inner, size in ((1, 2), (2, 2), (1, where.domain), (where.domain, 2), (1, 2 * where.domain)):
+        gpus = max(inner * size, 2)
+        if size == 1 or (gpus > where.domain and where.network.topology == "none"):
+            continue
+        assert bandwidths.of_group(inner=inner, size=size, gpus=gpus) > 0
+        assert bandwidths.origin(inner=inner, size=size, gpus=gpus)
