@@ -15,7 +15,7 @@ import typer
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options
-from perfmodel_cli.question import Question, asks, gpu_count
+from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
-        app()
+        app(prog_name="perfmodel")
     except PerfmodelError as error:
         sys.exit(_say(str(error), 2 if isinstance(error, UsageError) else 1))
     except OSError as error:  # the reader (head, less) has seen enough, or the disk is full
@@ -79,6 +79,7 @@ def program(
 
 @app.command()
 @asks
+@example("perfmodel recommend --model gpt-20b --machine perlmutter --gpus 256 --batch 2048")
 def recommend(
     question: Question,
     gpus: options.Gpus = None,
@@ -88,10 +89,7 @@ def recommend(
     maximum: options.Maximum = "",
     output: options.Output = options.Format.table,
 ) -> None:
-    """Rank all ways to spread a model over some GPUs, and say why the others were turned down.
-
-    Example: perfmodel recommend --model gpt-20b --machine perlmutter --gpus 256 --batch 2048
-    """
+    """Rank all ways to spread a model over some GPUs, and say why the others were turned down."""
     from perfmodel import advice, tables
 
     job = question.job(fix=fix, maximum=maximum)
@@ -103,15 +101,13 @@ def recommend(
 
 @app.command()
 @asks
+@example("perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048")
 def explain(
     question: Question,
     grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")],
     output: options.Output = options.Format.table,
 ) -> None:
-    """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in.
-
-    Example: perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048
-    """
+    """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in."""
     from perfmodel import explain as explaining
     from perfmodel import tables
 
@@ -122,11 +118,9 @@ def explain(
 
 
 @machines.command("list")
+@example("perfmodel machines list")
 def machines_list(output: options.Output = options.Format.table) -> None:
-    """List the shipped machines.
-
-    Example: perfmodel machines list
-    """
+    """List the shipped machines."""
     from perfmodel import profile_tables, profiles
 
     rows = [profile_tables.machine_summary(profiles.load(name)) for name in profiles.names()]
@@ -134,14 +128,12 @@ def machines_list(output: options.Output = options.Format.table) -> None:
 
 
 @machines.command("show")
+@example("perfmodel machines show frontier")
 def machines_show(
     name: Annotated[str, typer.Argument(help="A shipped machine, or the path of a profile.")],
     output: options.Output = options.Format.table,
 ) -> None:
-    """Show a profile: every figure with its source.
-
-    Example: perfmodel machines show frontier
-    """
+    """Show a profile: every figure with its source."""
     from perfmodel import profile_tables, profiles
 
     machine = profiles.load(name)
@@ -150,11 +142,9 @@ def machines_show(
 
 
 @machines.command("check")
+@example("perfmodel machines check my-cluster.yaml")
 def machines_check(file: Annotated[str, typer.Argument(help="A profile of your own.")]) -> None:
-    """Check a profile, and name every problem with its line.
-
-    Example: perfmodel machines check my-cluster.yaml
-    """
+    """Check a profile, and name every problem with its line."""
     from perfmodel import profiles
 
     machine = profiles.load_file(Path(file))
@@ -162,14 +152,12 @@ def machines_check(file: Annotated[str, typer.Argument(help="A profile of your o
 
 
 @machines.command("new")
+@example("perfmodel machines new --from perlmutter my-cluster.yaml")
 def machines_new(
     file: Annotated[str, typer.Argument(help="The file to write.")],
     name: Annotated[str, typer.Option("--from", help="The shipped machine to start from.")],
 ) -> None:
-    """Write a commented profile to edit, filled with a shipped machine's figures.
-
-    Example: perfmodel machines new --from perlmutter my-cluster.yaml
-    """
+    """Write a commented profile to edit, filled with a shipped machine's figures."""
     from perfmodel import profiles
 
     path = Path(file)
@@ -180,11 +168,9 @@ def machines_new(
 
 
 @models.command("list")
+@example("perfmodel models list")
 def models_list(output: options.Output = options.Format.table) -> None:
-    """List the model presets.
-
-    Example: perfmodel models list
-    """
+    """List the model presets."""
     from perfmodel import models as library
     from perfmodel import tables
 
@@ -193,14 +179,12 @@ def models_list(output: options.Output = options.Format.table) -> None:
 
 
 @models.command("show")
+@example("perfmodel models show llama-3-8b")
 def models_show(
     name: Annotated[str, typer.Argument(help="A preset, our YAML, or a Hugging Face config.json.")],
     output: options.Output = options.Format.table,
 ) -> None:
-    """Show a model's layers, parameters and FLOPs.
-
-    Example: perfmodel models show llama-3-8b
-    """
+    """Show a model's layers, parameters and FLOPs."""
     from perfmodel import models as library
     from perfmodel import tables
 

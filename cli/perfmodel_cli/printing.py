@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
+_NARROWEST = 100  # a ranking needs as much; in a smaller window lines wrap, which beats cut numbers
 
 
 def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: str, picture: Callable[[], Any]) -> None:
@@ -37,5 +38,7 @@ def _console() -> Any:
 
     from rich.console import Console
 
+    console = Console(highlight=False)
     fits_a_window = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if fits_a_window else _WIDTH, highlight=False)
+    console.width = max(console.width, _NARROWEST) if fits_a_window else _WIDTH
+    return console

@@ -110,3 +110,13 @@ def asks(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
     return run
+
+
+def example(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add an example to a command's help, on a line that is never wrapped so that it can be pasted."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExample: {command}"
+        return function
+
+    return add
