@@ -22,12 +22,12 @@ _EVERYTHING = 1 << 40
 def count_problem(machine: Machine, gpus: int) -> str:
     """Why this machine cannot give a job that many devices (no whole nodes, or more than it has); empty if it can."""
     devices, total = machine.node_devices, device_total(machine)
+    if total is not None and gpus > total:
+        return f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}"
     if gpus > devices and gpus % devices:
         return (
             f"{gpus} devices are not whole nodes of {devices} on {machine.name} (a device is a {machine.device.kind})"
         )
-    if total is not None and gpus > total:
-        return f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}"
     return ""
 
 
@@ -41,12 +41,17 @@ def device_total(machine: Machine) -> int | None:
 
 def recommend(job: Job, space: Space) -> Ranking:
     """Search, and raise NoGridError with the reason and what would work when nothing is left."""
-    if problem := count_problem(job.machine, space.gpus):
-        raise NoGridError(f"{problem}{_instead(job, space)}")
+    refuse_count(job, space)
     ranking = rank(job, space)
     if not len(ranking):
         raise NoGridError(f"{why_nothing(ranking)}{_instead(job, space)}")
     return ranking
+
+
+def refuse_count(job: Job, space: Space) -> None:
+    """Raise NoGridError, with the counts that would work, when the machine cannot give a job that many devices."""
+    if problem := count_problem(job.machine, space.gpus):
+        raise NoGridError(f"{problem}{_instead(job, space)}")
 
 
 def why_nothing(ranking: Ranking) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfmodel.advice import count_problem, nearest_grid
+from perfmodel.advice import count_problem, nearest_grid, refuse_count
 from perfmodel.communication import Collective, traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
@@ -84,6 +84,8 @@ def parse_grid(text: str) -> Layout:
 
 def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     """Explain `grid` with its best micro-batch and recomputation, or with the leanest when it cannot run."""
+    if job.machine.network.topology == "none":  # beyond its only node there is no bandwidth to calculate with
+        refuse_count(job, space)
     exact = replace(
         job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
     )

@@ -64,7 +64,7 @@ def recommend():
             asked.setdefault("gpus", 16)
         answer = _run("recommend", *_options(asked))
         assert (answer.code, answer.err) == (0, "")
-        return read_json(answer.out)
+        return _read_json(answer.out)
 
     return ask
 
@@ -77,7 +77,7 @@ def explain():
         asked = {"model": "gpt-5b", "machine": "perlmutter", "batch": 64, "format": "json"} | given
         answer = _run("explain", "--grid", grid, *_options(asked))
         assert (answer.code, answer.err) == (0, "")
-        return read_json(answer.out)
+        return _read_json(answer.out)
 
     return ask
 
@@ -89,12 +89,12 @@ def refused():
     def ask(*arguments):
         answer = _run(*arguments)
         assert answer.code in (1, 2), answer
-        return sentence(answer)
+        return _sentence(answer)
 
     return ask
 
 
-def read_json(text):
+def _read_json(text):
     """Strict JSON: no NaN, no Infinity, no key given twice."""
 
     def unique(pairs):
@@ -107,7 +107,7 @@ def read_json(text):
     return json.loads(text, parse_constant=forbidden, object_pairs_hook=unique)
 
 
-def sentence(answer):
+def _sentence(answer):
     """What is on standard error, once it is certain to be one sentence and nothing else was printed."""
     assert answer.out == "", answer
     assert "Traceback" not in answer.err
@@ -121,6 +121,12 @@ def sentence(answer):
     assert text.strip(), answer.err
     assert text.isprintable(), repr(text)
     return text
+
+
+@pytest.fixture(scope="session")
+def sentence():
+    """The one sentence of an answer that is none."""
+    return _sentence
 
 
 @pytest.fixture(scope="session")
