@@ -144,7 +144,7 @@ def test_more_bytes_are_never_cheaper_in_time_or_memory(question, layout, name, 
     lean, fat = (replace(question, settings=chosen) for chosen in (settings, larger))
     for measure in (communicate, occupy):
         before, after = terms(measure(lean, layout)), terms(measure(fat, layout))
-        assert all(after[term] >= before[term] for term in before)
+        assert all(after[term] >= before[term] * (1 - 1e-9) for term in before)  # recomputed_block is a difference
 
 
 @given(size=st.integers(1, 4096), buffer=st.floats(0, 1e15), bandwidth=st.floats(1, 1e13))
@@ -275,7 +275,7 @@ def test_what_is_stored_never_grows_as_an_axis_grows(question, layout, axis, fac
     finer = replace(layout, **{axis: factor * getattr(layout, axis)})
     before, after = occupy(question, layout), occupy(question, finer)
     for name in ("weights", "gradients", "optimizer", "activations", "recomputed_block", "logits"):
-        assert getattr(after, name) <= getattr(before, name) * (1 + 1e-12), name
+        assert getattr(after, name) <= getattr(before, name) * (1 + 1e-9), name
     if layout.z > 1:
         assert after.gathered_weights <= before.gathered_weights * (1 + 1e-12)
 
@@ -316,7 +316,7 @@ def test_more_recomputation_never_keeps_more_and_never_computes_less(question, l
     modes = [replace(layout, recompute=index) for index in range(len(RECOMPUTES))]
     kept = [occupy(question, mode).activations for mode in modes]
     work = [compute_time(question, mode, gemm_rate(question)) for mode in modes]
-    assert kept[0] >= kept[1] >= kept[2]
+    assert kept[0] >= kept[1] >= kept[2] * (1 - 1e-12)
     assert work[0] <= work[1] <= work[2]
 
 
