@@ -67,6 +67,13 @@ def test_a_vocabulary_is_padded_to_no_more_than_twice_its_size_up_to_the_x_y_tha
     assert padded == {512: False, 785: False, 786: True, 1024: True}
 
 
+def test_padding_to_exactly_twice_the_vocabulary_is_allowed():
+    question = job(gpt(vocabulary=1024))
+    assert question.padded_vocabulary(1024, Layout(16, 1, 1, 1)) == 2 * 1024
+    assert "vocabulary_padding" not in names(question, Layout(16, 1, 1, 1))
+    assert "vocabulary_padding" in names(question, Layout(1, 32, 1, 1))
+
+
 @pytest.mark.parametrize("shape", [(1, 5, 1, 1), (7, 1, 1, 1), (1, 1, 5, 1)])
 def test_a_width_that_divides_nothing_is_told_with_its_layer(shape):
     text = " ".join(text for _, text in complaints(grid_rules(job(GROUPED)), Layout(*shape)))

@@ -205,6 +205,11 @@ def test_a_trillion_parameters_and_a_huge_batch_do_not_overflow():
     assert np.all(found.prediction.step > flops / (16384 * rate.value))
 
 
+def test_tokens_of_many_layouts_do_not_overflow():
+    question = job(batch=2**39, sequence=2**39)
+    assert question.rows(Layout(1, 1, 1, 1, micro_batch=np.array([1, 2**30]))).tolist() == [2.0**39, 2.0**69]
+
+
 def test_counts_of_gpus_far_beyond_any_machine_still_multiply_out():
     found = rank(job(linears(*four_layers(2**20)), machine(8, memory=1e18), batch=2**30), Space(2**40, top=1))
     assert int(found.layouts.gpus[0]) == 2**40
