@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel import profiles
-from perfmodel.machine import Machine
+from perfmodel.machine import Machine, Network
 from perfmodel.sources import PLAUSIBLE, Figure
 from perfmodel.units import show
 
@@ -74,7 +74,7 @@ def _machine(machine: Machine) -> list[str]:
     device, fabric, network = machine.device, machine.fabric, machine.network
     peak = next((f"{show(rate.value, 'flop/s')}{note}" for rate, note in _peaks(machine) if rate), "")
     pair = f" {show(fabric.pair_bandwidth.value, 'B/s')} a pair" if fabric.pair_bandwidth else ""
-    nics = f"{network.nics.value:g} × {show(network.nic_bandwidth.value, 'B/s')}" if _has_nics(machine) else "none"
+    nics = _nics(network)
     devices = str(machine.node_devices) + (
         f" ({machine.domain} joined)" if machine.domain > machine.node_devices else ""
     )
@@ -82,8 +82,10 @@ def _machine(machine: Machine) -> list[str]:
     return [f"`{machine.name}`", device.name, peak, memory, devices, f"{fabric.topology}{pair}", nics, _known(machine)]
 
 
-def _has_nics(machine: Machine) -> bool:
-    return bool(machine.network.nics and machine.network.nic_bandwidth)
+def _nics(network: Network) -> str:
+    if network.nics is None or network.nic_bandwidth is None:
+        return "none"
+    return f"{network.nics.value:g} × {show(network.nic_bandwidth.value, 'B/s')}"
 
 
 def _peaks(machine: Machine) -> list[tuple[Figure | None, str]]:
