@@ -77,11 +77,10 @@ def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
 
     It has as many devices, unless no grid of that count fits: then one of the nearest counts that work.
     """
-    unbound = replace(job, settings=replace(job.settings, fixed={}, maximum={}))
-    found = _nearest_of(unbound, space, wanted) if not count_problem(job.machine, space.gpus) else None
+    found = _nearest_of(job, space, wanted) if not count_problem(job.machine, space.gpus) else None
     if found is not None:
         return found
-    others = [_nearest_of(unbound, replace(space, gpus=count), wanted) for count in _counts_that_work(unbound, space)]
+    others = [_nearest_of(job, replace(space, gpus=count), wanted) for count in _counts_that_work(job, space)]
     return min((grid for grid in others if grid is not None), key=lambda grid: _distance(grid, wanted), default=None)
 
 

@@ -132,10 +132,19 @@ def test_a_count_that_no_grid_fits_names_the_rule_and_counts_that_work(run, refu
     assert all(run(*arguments(count)).code == 0 for count in counts)
 
 
-def test_the_nearest_counts_are_the_nearest(run, refused):
-    asked = ("recommend", "--model", "gpt-tiny", "--machine", "summit", "--batch", 96)
-    below, above = nearest_counts(refused(*asked, "--gpus", 30))
-    between = [count for count in range(below + 1, above) if run(*asked, "--gpus", count).code == 0]
+@pytest.mark.parametrize(
+    ("machine", "gpus", "batch"),
+    [("summit", 30, 96), ("perlmutter", 10, 96), ("perlmutter", 6200, 6144), ("frontier", 3, 8), ("aurora", 5, 12)],
+)
+def test_the_nearest_counts_are_the_nearest(run, refused, machine, gpus, batch):
+    def asked(count):
+        named = ("--model", "gpt-tiny", "--machine", machine, "--batch", batch, "--vocabulary-multiple", 1)
+        return ("recommend", *named, "--gpus", count)
+
+    counts = nearest_counts(refused(*asked(gpus)))
+    below, above = counts if len(counts) == 2 else (counts[0], gpus)
+    assert below < gpus <= above
+    between = [count for count in range(below + 1, above) if run(*asked(count)).code == 0]
     assert between == []
 
 
