@@ -35,7 +35,7 @@ class Job:
         """Put a job together; the sequence length is the model's own unless given."""
         length = model.sequence if sequence is None else sequence
         for name, value in (("batch", batch), ("sequence length", length)):
-            if not 0 < value < 2**40:
+            if not 0 < value < 1 << 40:
                 raise UsageError(f"the {name} is {value}, wanted at least 1")
         return cls(model, machine, batch, length, settings or Settings(), Bandwidths.of(machine))
 
