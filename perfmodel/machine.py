@@ -104,6 +104,7 @@ class Fabric:
     efficiency: Plain | None = None
     latency: Time | None = None
     domain: Plain | None = None
+    reduction_bandwidth: Rate | None = None
     description: str = ""
     slower_than_network: str = ""
 
@@ -111,7 +112,7 @@ class Fabric:
         """Bandwidths are there unless the topology is none; a pair never beats the device."""
         figures = ("pair_bandwidth", "device_bandwidth", "efficiency", "latency")
         if self.topology == "none":
-            refuse(self, (*figures, "domain"), "a fabric of topology none")
+            refuse(self, (*figures, "domain", "reduction_bandwidth"), "a fabric of topology none")
             return
         need(self, figures, f"a {self.topology} fabric")
         at_most_one(self.efficiency, "fabric.efficiency")
@@ -134,6 +135,9 @@ class Network:
     injection: Rate | None = None
     efficiency: Plain | None = None
     latency: Time | None = None
+    bulk_latency: Time | None = None
+    far_latency: Time | None = None
+    startup: Time | None = None
     nodes: Plain | None = None
     group_nodes: Plain | None = None
     taper: Plain | None = None
@@ -143,7 +147,8 @@ class Network:
         """NICs and injection agree; a network that exists has bandwidth, efficiency and latency."""
         figures = ("nics", "nic_bandwidth", "injection", "efficiency", "latency")
         if self.topology == "none":
-            refuse(self, (*figures, "nodes", "group_nodes", "taper"), "a network of topology none")
+            optional = ("bulk_latency", "far_latency", "startup", "nodes", "group_nodes", "taper")
+            refuse(self, (*figures, *optional), "a network of topology none")
             return
         need(self, figures, f"a {self.topology} network")
         at_most_one(self.efficiency, "network.efficiency")
