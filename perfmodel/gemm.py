@@ -9,19 +9,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel import units
+from perfmodel.machine import Device
+from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
 
 _TILE = 128  # rows or columns of half a tile; cuBLAS and rocBLAS favour 256 x 128 for large products
 # Products of a tile before its pipeline runs: filling it and writing the result cost as much as this much more depth.
 _FILL = 96
+_DIVISIBLE = 8192  # depth from which a tile is worth dividing, see waves()
 _LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from start to end
+
+# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
+# vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
+HOST_TIME = units.parse("42 us", "s")
+# Shares of the large-product rate that flash kernels reach, forward and backward, at long sequences. FlashAttention-2:
+# 73 and 63 % of an A100's peak at best, its figures 4 to 6 a little less (arXiv 2307.08691); 0.87 of the peak is the
+# product's rate. The first FlashAttention: 40 and 30 % of the peak (the same paper: 25 to 40 %).
+FLASH_2 = (0.72, 0.62)
+FLASH_1 = (0.46, 0.35)
+# Where a profile says nothing: STREAM reaches 0.85 of the peak on most devices; clocks fall in long runs.
+_MEMORY_SUSTAINED = 0.85
+_GEMM_SUSTAINED = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
     """What kernels need to know of one device, in plain SI numbers.
 
-    `gemm`: FLOP/s of large matrix products. `memory`: sustained bandwidth. `units`: SMs, CUs, cores or the like.
+    `gemm`: FLOP/s that large matrix products keep up. `memory`: sustained bandwidth. `units`: SMs, CUs or the like.
     `host`: seconds that the framework takes to issue a kernel. `attention`: share of `gemm` that a flash kernel
     reaches forward and backward at long sequences. `worst_mode`: how much slower the worst of the product's modes is.
     """
@@ -29,9 +44,26 @@ class Chip:
     gemm: float
     memory: BytesPerSecond
     units: float
-    host: float = 0.0
-    attention: tuple[float, float] = (0.72, 0.62)
+    host: Seconds = 0.0
+    attention: tuple[float, float] = FLASH_2
     worst_mode: float = 1.0
+
+    @classmethod
+    def of(
+        cls, device: Device, *, gemm: float, host: Seconds = HOST_TIME, attention: tuple[float, float] = FLASH_2
+    ) -> "Chip":
+        """A profile's device; `gemm` is the rate of the best large products, of which the sustained share counts."""
+        return cls(
+            gemm=gemm * _figure(device.gemm_sustained, _GEMM_SUSTAINED),
+            memory=device.memory_bandwidth.value * _figure(device.memory_sustained, _MEMORY_SUSTAINED),
+            units=_figure(device.compute_units, 1.0),
+            host=host,
+            attention=attention,
+        )
+
+
+def _figure(figure: Figure | None, otherwise: float) -> float:
+    return otherwise if figure is None else figure.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +80,21 @@ class LayerTimes:
         return self.input_gradient + self.weight_gradient
 
 
-def waves(*, m: Number, n: Number, compute_units: float) -> Number:
-    """How many times every compute unit is kept busy for a tile by a result of m x n.
+def waves(*, m: Number, n: Number, k: Number, compute_units: float) -> Number:
+    """How many times every compute unit is kept busy for a whole tile by a product with a result of m x n, k deep.
 
-    Tiles are 256 x 128, laid whichever way needs fewer. The mean of the full waves (last one not full) and of the work
-    spread evenly: split-k, smaller tiles and the power budget of idle units win back about half of what whole waves
-    lose. Measured: simumax_gemm_efficiency.csv, A100: whole waves are 6.6 % off (s.d.), even ones 8 %, the mean 6.2 %.
+    tiles / units, rounded up by the last wave's idle units, less so the deeper the product: a long tile can be divided
+    among units (split-k) or be traded for smaller ones. even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are
+    256 x 128, laid whichever way needs fewer. 8192 is from simumax_gemm_efficiency.csv, A100: with it the deviation of
+    183 products is 4.7 % (s.d.), with whole waves 6.6 %, with even ones 8 %.
 
-    >>> waves(m=4096, n=4096, compute_units=108)
-    4.87037
+    >>> float(waves(m=4096, n=4096, k=4096, compute_units=108))
+    4.913580
     """
     rows, columns = np.ceil(m / _TILE), np.ceil(n / _TILE)
     tiles = np.minimum(np.ceil(0.5 * rows) * columns, rows * np.ceil(0.5 * columns))
     even = tiles / compute_units
-    found: Number = 0.5 * (np.ceil(even) + even)
+    found: Number = even + (np.ceil(even) - even) * (_DIVISIBLE / (_DIVISIBLE + k))
     return found
 
 
@@ -70,14 +103,14 @@ def gemm(*, m: Number, n: Number, k: Number, chip: Chip, element: Bytes = 2, res
 
     arithmetic = waves * 2 * 256 * 128 * (k + 96) / (rate / units); memory = bytes of the three matrices / bandwidth.
     Valid for 16-bit formats and m, n, k of 64 and more. Against 183 products of an A100 (simumax_gemm_efficiency.csv,
-    m, n, k 512 to 131072): mean error 4 %, s.d. 6 %. `element`, `result`: bytes an element read, written.
+    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes an element read, written.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
-    >>> 2 * 4096**3 / gemm(m=4096, n=4096, k=4096, chip=a100) / 1e12
-    254.450
+    >>> float(2 * 4096**3 / gemm(m=4096, n=4096, k=4096, chip=a100) / 1e12)
+    253.780
     """
     deep = (4.0 * _TILE * _TILE) * chip.units / chip.gemm
-    arithmetic = waves(m=m, n=n, compute_units=chip.units) * ((k + _FILL) * deep)
+    arithmetic = waves(m=m, n=n, k=k, compute_units=chip.units) * ((k + _FILL) * deep)
     moved = (1.0 * m * k + 1.0 * k * n) * element + 1.0 * m * n * result
     found: Seconds = np.maximum(arithmetic, moved / chip.memory) + _LAUNCH
     return found
@@ -91,8 +124,8 @@ def linear(*, rows: Number, inputs: Number, outputs: Number, chip: Chip, gradien
     modes and kept the best (arXiv 2502.08145, section V-C); with that tuning, and on other devices, it is 1.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
-    >>> linear(rows=8192, inputs=4096, outputs=1024, chip=a100).forward * 1e6
-    291.18
+    >>> float(linear(rows=8192, inputs=4096, outputs=1024, chip=a100).forward * 1e6)
+    309.25
     """
     return LayerTimes(
         gemm(m=rows, n=outputs, k=inputs, chip=chip),

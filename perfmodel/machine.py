@@ -48,7 +48,11 @@ class DtypeRates:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One schedulable device. `gemm` is the rate that large matrix products were measured to reach."""
+    """One schedulable device. `gemm` is the rate that large matrix products were measured to reach.
+
+    `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run keeps up.
+    `compute_units`: what works on one tile of a matrix product (SM, CU, core); without it tiles are not rounded.
+    """
 
     name: str
     kind: str
@@ -57,6 +61,9 @@ class Device:
     memory_bandwidth: Rate
     gemm: DtypeRates = field(default_factory=DtypeRates)
     gemm_efficiency: Plain | None = None
+    gemm_sustained: Plain | None = None
+    memory_sustained: Plain | None = None
+    compute_units: Plain | None = None
 
     def __post_init__(self) -> None:
         """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""
@@ -71,7 +78,10 @@ class Device:
             raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
         if self.gemm_efficiency is None and not any(self.gemm.get(dtype) for dtype in TRAINING_DTYPES):
             raise PerfmodelError("neither gemm nor gemm_efficiency says how fast large matrix products are")
-        at_most_one(self.gemm_efficiency, "gemm_efficiency")
+        for share in ("gemm_efficiency", "gemm_sustained", "memory_sustained"):
+            at_most_one(getattr(self, share), share)
+        if self.compute_units:
+            whole(self.compute_units, "device.compute_units")
 
 
 @dataclass(frozen=True, slots=True)
