@@ -146,6 +146,7 @@ class Network:
     efficiency: Plain | None = None
     latency: Time | None = None
     bulk_latency: Time | None = None
+    ring_latency: Time | None = None
     far_latency: Time | None = None
     startup: Time | None = None
     nodes: Plain | None = None
@@ -157,7 +158,7 @@ class Network:
         """NICs and injection agree; a network that exists has bandwidth, efficiency and latency."""
         figures = ("nics", "nic_bandwidth", "injection", "efficiency", "latency")
         if self.topology == "none":
-            optional = ("bulk_latency", "far_latency", "startup", "nodes", "group_nodes", "taper")
+            optional = ("bulk_latency", "ring_latency", "far_latency", "startup", "nodes", "group_nodes", "taper")
             refuse(self, (*figures, *optional), "a network of topology none")
             return
         need(self, figures, f"a {self.topology} network")
