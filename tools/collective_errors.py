@@ -1,14 +1,14 @@
 """Errors of the collectives' formulas against measured times, by data set and size.
 
-Run as `PERFMODEL_MEASURED=folder python tools/collective_errors.py`: the folder holds tables of measured collectives that
-others published and that this project does not ship. With `--rows SET` it prints every row of one set instead.
+Run as `PERFMODEL_MEASURED=folder python tools/collective_errors.py`: the folder holds tables of measured collectives
+that others published and that this project does not ship. With `--rows SET` it prints every row of one set instead.
 """
 
 import csv
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ MEBI = KIBI**2
 CLASSES = {"< 1 MiB": (0, MEBI), "1-32 MiB": (MEBI, 33 * MEBI), ">= 64 MiB": (64 * MEBI, KIBI**5)}
 OPERATIONS = {"allgather": "all_gather", "allreduce": "all_reduce", "reducescatter": "reduce_scatter"}
 
-# axonn-ai/sc2025-pccl-reproducer 30dec9b, data: RCCL reduce-scatter on Frontier, 8 devices a node, MiB to ms by devices.
+# axonn-ai/sc2025-pccl-reproducer 30dec9b, data: RCCL reduce-scatter on Frontier, 8 devices a node; ms by devices, MiB.
 FRONTIER_MIB = (1, 4, 16, 64, 256, 1024)
 FRONTIER_MS = {
     8: (0.11, 0.15, 0.30, 0.87, 3.17, 12.40),
@@ -69,7 +69,7 @@ class Row:
 
 @cache
 def _path(name: str, nodes: int, devices: int) -> protocols.Path:
-    """A group alone has the share of the NICs that its devices a node can use: what `inner` = domain / devices gives."""
+    """A group alone has the share of the NICs that its devices can use: what `inner` = domain / devices gives."""
     machine = profiles.load(name)
     bandwidths = Bandwidths.of(machine)
     size, inner = nodes * devices, max(machine.domain // devices, 1) if nodes > 1 else 1
@@ -116,7 +116,7 @@ def benchmarks(folder: Path) -> Iterator[Row]:
             yield Row(line["machine"], operation, *where, float(line["total_payload_bytes"]), float(line["time_s"]))
 
 
-def logs(machine: str, table: dict[int, tuple[float, ...]], operation: str, devices: int) -> Iterator[Row]:
+def logs(machine: str, table: Mapping[int, tuple[float, ...]], operation: str, devices: int) -> Iterator[Row]:
     """One of the two tables above."""
     for gpus, times in table.items():
         for size, time in zip(FRONTIER_MIB, times, strict=True):
@@ -186,6 +186,22 @@ def summary(rows: list[Row]) -> str:
     return f"{len(rows):5d}" + "".join(cells) + f"{100 * bias:9.1f}"
 
 
+def left_out(rows: list[Row], keep: Callable[[int, int], bool]) -> str:
+    """Errors of measured tables on rows that they do not hold; `keep` says which place of (nodes, size) they hold."""
+    errors = []
+    for operation, devices in sorted({(row.operation, row.devices) for row in rows}):
+        mine = [row for row in rows if (row.operation, row.devices) == (operation, devices) and row.nodes > 1]
+        counts, sizes = sorted({row.nodes for row in mine}), sorted({row.size for row in mine})
+        held = [row for row in mine if keep(counts.index(row.nodes), sizes.index(row.size))]
+        entries = [(row.nodes, row.size, row.seconds) for row in held]
+        table = protocols.MeasuredTable.of(operation.replace("_", "-"), ranks=devices, entries=entries)  # type: ignore[arg-type]
+        for row in mine:
+            along = _path(row.machine, row.nodes, row.devices)
+            if row not in held and table.covers(row.size, along):
+                errors.append(abs(float(table.override(0.0, row.size, along)) / row.seconds - 1))
+    return f"{len(errors):5d}{100 * statistics.median(errors):9.1f}"
+
+
 def main() -> None:
     """Print the table, or the rows of one set."""
     found = sets(Path(os.environ["PERFMODEL_MEASURED"]))
@@ -197,6 +213,9 @@ def main() -> None:
     together = [row for name in list(found)[:2] for row in found[name]] + found["polaris set-up 4"]
     for name, rows in ({"the three of the target": together} | found).items():
         print(f"{name:26s}{summary(rows)}")
+    tests = found["perlmutter nccl-tests"]
+    print(f"{'table: every other size':26s}{left_out(tests, lambda _, size: size % 2 == 0)}")
+    print(f"{'table: without 4 nodes':26s}{left_out(tests, lambda nodes, _: nodes != 1)}")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ FACTS = [
     ("perlmutter", "device.memory", "40 GiB"),
     ("perlmutter", "device.memory_bandwidth", "1555 GB/s"),
     ("perlmutter", "network.injection", "100 GB/s"),
-    ("perlmutter", "bandwidth.between", "76 GB/s"),
+    ("perlmutter", "bandwidth.between", "73 GB/s"),
     ("perlmutter", "node.devices", "4"),
     ("perlmutter-80gb", "device.memory", "80 GiB"),
     ("perlmutter-80gb", "device.memory_bandwidth", "2039 GB/s"),
