@@ -202,7 +202,7 @@ def layer_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0)
     """
     device = device_times(layer, part=part, chip=chip, vocabulary=vocabulary)
     forward, backward = issued(layer, attention=part.attention)
-    split = 0.5 if isinstance(layer, (Linear, Head)) else 0.0
+    split = 0.5 if isinstance(layer, (Linear, Head)) else 1.0 * isinstance(layer, Embedding)
     return LayerTimes(
         np.maximum(device.forward, forward * chip.host),
         np.maximum(device.input_gradient, (1 - split) * backward * chip.host),

@@ -44,7 +44,7 @@ HELP: Mapping[str, str] = {
     "Device.memory_bandwidth": "bandwidth of the device's own memory",
     "Device.gemm": "FLOP/s that large matrix products were measured to reach",
     "Device.gemm_efficiency": "share of the peak that they reach, for number formats without a measurement",
-    "Device.gemm_sustained": "share of `gemm` that the products of a long run keep up; 0.95 if not given",
+    "Device.gemm_sustained": "share of `gemm` that the slowest of a hundred devices keeps up; 0.93 if not given",
     "Device.memory_sustained": "share of `memory_bandwidth` that simple kernels reach; 0.85 if not given",
     "Device.compute_units": "units that each work on a tile of a matrix product (SM, CU); without them none waits",
     "DtypeRates.fp32": "single precision",
