@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.scheduler import Scheduler
 from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
 from perfmodel.units import show
 
@@ -25,7 +26,6 @@ FORMAT = 1
 MOST_DEVICES = 1024
 MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
 
@@ -204,74 +204,6 @@ class BandwidthDatabase:
         doubled = sorted({key for key in keys if keys.count(key) > 1})
         if doubled:
             raise PerfmodelError(f"the bandwidth of inner {doubled[0][0]}, size {doubled[0][1]} is given twice")
-
-
-@dataclass(frozen=True, slots=True)
-class Qos:
-    """A way into the machine and its limits (empty = no limit known).
-
-    `kind` says what `name` is; a bin is no choice but follows from the number of nodes.
-    """
-
-    name: str
-    source: str
-    kind: Literal["qos", "partition", "queue", "bin"] = "qos"
-    max_nodes: int | None = None
-    min_nodes: int | None = None
-    max_time: str = ""
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        """Limits that somebody can meet."""
-        if self.max_time and not _TIME_LIMIT.fullmatch(self.max_time):
-            raise PerfmodelError(f"max_time {self.max_time!r} is not hours:minutes:seconds, for example 48:00:00")
-        least, most = self.min_nodes or 1, self.max_nodes
-        if least < 1 or (most is not None and most < least):
-            raise PerfmodelError(f"{self.name} allows {least} to {most} nodes, which nobody can ask for")
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentVariable:
-    """A variable that a job on this machine sets, and why."""
-
-    name: str
-    value: str
-    why: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Scheduler:
-    """What a job script needs to know."""
-
-    kind: Literal["slurm", "pbs", "flux", "lsf", "none"]
-    source: str
-    account: Literal["required", "optional", "none"] = "optional"
-    account_note: str = ""
-    partition: str = ""
-    constraint: str = ""
-    qos: tuple[Qos, ...] = ()
-    directives: tuple[str, ...] = ()
-    launch: str = ""
-    tasks_per_node: int = 1
-    cores_per_task: int = 1
-    cpu_binding: str = ""
-    gpu_binding: str = ""
-    visible_devices: str = ""
-    master_address: str = ""
-    modules: tuple[str, ...] = ()
-    environment: tuple[EnvironmentVariable, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Counts are counts, and a variable is set once."""
-        if self.tasks_per_node < 1 or self.cores_per_task < 1:
-            raise PerfmodelError(
-                f"{self.tasks_per_node} tasks a node of {self.cores_per_task} cores, wanted 1 or more of each"
-            )
-        names = [variable.name for variable in self.environment]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise PerfmodelError(f"the environment sets {doubled[0]} twice")
 
 
 @dataclass(frozen=True, slots=True)
