@@ -157,6 +157,11 @@ def _shares(nodes: Number, rate: BytesPerSecond) -> Number:
     return np.where(nodes == 2, 1.0, 2.0) / rate
 
 
+def _levels(nodes: Number) -> Number:
+    """Hops between domains up a tree and down again."""
+    return 2 * np.ceil(np.log2(nodes))
+
+
 def _tree(
     at: Constants, *, nodes: Number, ranks: Number, rate: BytesPerSecond, hop: Seconds, post: Seconds
 ) -> dict[str, Number]:
@@ -164,7 +169,7 @@ def _tree(
 
     Up and down: 2 log2 N hops between domains and 2 (g - 1) inside. A channel carries each byte up and down.
     """
-    levels, chain = 2 * np.ceil(np.log2(nodes)), 2 * (ranks - 1)
+    levels, chain = _levels(nodes), 2 * (ranks - 1)
     there = np.where(nodes > 1, 0.0, np.inf)
     cost = _shares(nodes, rate)
     return {
@@ -182,7 +187,7 @@ def _switch(
     """The switch adds inside a domain, a tree joins the domains; for neighbours, more than four in a domain."""
     if not at.switched:
         return {"switch": np.inf, "switch_cost": 0.0}
-    levels = 2 * np.ceil(np.log2(nodes))
+    levels = _levels(nodes)
     usable = (inner == 1) & (ranks > _LEAST_SWITCHED)
     between = np.where(nodes > 1, _shares(nodes, rate), 0.0)
     return {
