@@ -18,7 +18,6 @@ def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: s
         _csv(rows)
     else:
         _console().print(picture(), soft_wrap=False)
-    sys.stdout.flush()  # a full disk is told here, not at the very end
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
