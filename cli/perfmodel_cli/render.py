@@ -1,5 +1,6 @@
 """Records as Rich renderables: pure functions that return, never print."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,7 +107,8 @@ def _verdict(record: Record) -> Iterable[Text]:
         yield Text(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
     if record["nearest_grid"]:
         nearest = "x".join(str(size) for size in record["nearest_grid"].values())
-        yield Text(f"nearest grid that fits: {nearest}", style="bold")
+        devices = math.prod(record["nearest_grid"].values())
+        yield Text(f"nearest grid that fits: {nearest} ({devices} devices)", style="bold")
 
 
 def _collectives(record: Record) -> Table:

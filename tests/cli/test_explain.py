@@ -1,5 +1,6 @@
 """`explain`: every collective of every layer, its ranks, link and bandwidth, and equations that can be worked out."""
 
+import math
 import re
 
 import pytest
@@ -186,6 +187,9 @@ def test_the_table_holds_all_of_it(run, explain, grid):
     assert f"{record['gpus']} devices" in text
     for rejection in record["rejected"]:
         assert f"rejected by {rejection['rule']}: {rejection['reason']}" in text
+    if nearest := record["nearest_grid"]:
+        sizes = list(nearest.values())
+        assert f"nearest grid that fits: {'x'.join(map(str, sizes))} ({math.prod(sizes)} devices)" in text
     for name in record["memory_terms_B"]:
         assert name.replace("_", " ") in text
 
