@@ -18,6 +18,7 @@ from perfmodel.units import Array
 from perfmodel.workload import Activation, Attention, Embedding, Head, Linear, Model, Norm
 
 MEMORY = "memory"
+BATCH = "batch"
 _WASTE = 2  # a vocabulary padded to more than twice its rows would spend more on padding than on tokens
 
 
@@ -116,7 +117,7 @@ def grid_rules(job: Job) -> tuple[Rule, ...]:
     """All rules that do not depend on micro-batch and recomputation, in the order they are checked."""
     rules: list[Rule] = [*_bounds(job.settings), *_head_rules(job.model), *_width_rules(job.model)]
     rules += _vocabulary_rules(job)
-    rules.append(Divides("batch", ("z", "data"), ((job.batch, "sequences a step"),)))
+    rules.append(Divides(BATCH, ("z", "data"), ((job.batch, "sequences a step"),)))
     return tuple(rules)
 
 
