@@ -142,7 +142,7 @@ def _counts(machine: Machine, gpus: int, direction: int) -> Iterator[int]:
     unit, total = machine.node_devices, device_total(machine) or _EVERYTHING
     nodes = min(gpus, total) // unit
     neighbours = (unit * (nodes + direction * step) for step in range(_TRIES + 1))
-    powers = (unit * 2 ** max(0, _exponent(nodes) + direction * step) for step in range(1, _DOUBLINGS + 1))
+    powers = (unit * 2 ** max(0, _exponent(nodes) + direction * step) for step in range(_DOUBLINGS + 1))
     parts = range(1, unit)  # of a single node
     for count in (*parts, *neighbours, *powers) if direction > 0 else (*neighbours, *powers, *reversed(parts)):
         if 0 < count <= total and (count - gpus) * direction > 0:

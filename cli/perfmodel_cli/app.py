@@ -147,7 +147,7 @@ def machines_check(file: Annotated[str, typer.Argument(help="A profile of your o
     """Check a profile, and name every problem with its line."""
     from perfmodel import profiles
 
-    machine = profiles.load_file(Path(file))
+    machine = profiles.load_file(Path(file)) if Path(file).exists() else profiles.load(file)
     typer.echo(f"{file}: {machine.title} is a valid profile")
 
 

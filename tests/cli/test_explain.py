@@ -158,7 +158,7 @@ def test_bandwidths_say_where_they_are_from(explain):
     assert sources["data"].endswith("shared by 4 groups")
     derived = {entry["axis"]: entry["bandwidth_source"] for entry in explain("1x2x4x4", machine="alps")["collectives"]}
     assert re.fullmatch(r"derived for \(1, 2\): \S+ x link rate \(\w+\), \w+ \[.*\]", derived["y"])
-    assert re.match(r"\S+ x \S+ GB/s a node, \w+ \[.*\], shared by 2 groups", derived["z"])
+    assert re.match(r"\S+ GB/s between domains of \d+, \S+ x injection, \w+ \[.*\], shared by 2 groups", derived["z"])
 
 
 def test_a_recommended_grid_is_explained_with_the_same_numbers(recommend, explain):
