@@ -1,11 +1,12 @@
 """When there is no answer: which rule leaves nothing, and what would work instead."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.constraints import BATCH, MEMORY, first_broken, grid_rules
+from perfmodel.constraints import BATCH, FIXED, MEMORY, MICRO_BATCH, first_broken, grid_rules
 from perfmodel.errors import NoGridError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, Layout, shapes
@@ -65,6 +66,13 @@ def why_nothing(ranking: Ranking) -> str:
         f"of {ranking.searched} grids, rejected by {counts}; {last} leaves none"
     )
     short = ranking.shortfall
+    if last == MICRO_BATCH:
+        share = f"{ranking.job.batch} sequences shared by z * data devices"
+        return f"{text} (no share of {share} is a multiple of micro-batch {ranking.space.micro_batch})"
+    if last == FIXED and (other := _does_not_divide(ranking)):
+        return f"{text} ({other})"
+    if last not in (MEMORY, FIXED):
+        return f"{text} (for example, {ranking.example})"
     if last == MEMORY and short is not None:
         has = capacity(ranking.job)
         text += (
@@ -72,6 +80,14 @@ def why_nothing(ranking: Ranking) -> str:
             f"a device has {show(has, 'B')}: {show(short.missing, 'B')} are missing)"
         )
     return text
+
+
+def _does_not_divide(ranking: Ranking) -> str:
+    """The sizes that the user fixed, when no grid of that many devices has them."""
+    fixed = ranking.job.settings.fixed
+    product = math.prod(fixed.values())
+    named = " * ".join(f"{axis} {size}" for axis, size in fixed.items())
+    return f"{ranking.space.gpus} is no multiple of {named}" if ranking.space.gpus % product else ""
 
 
 def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:

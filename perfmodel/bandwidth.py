@@ -154,3 +154,18 @@ class Bandwidths:
             members = int(fewest_members(inner=inner, size=size, domain=self.domain))
             return f"{shared}; limited by the links and NICs of {members} members in a domain"
         return shared
+
+
+def bandwidth_origins(machine: Machine) -> str:
+    """Where the group bandwidths come from, in one sentence."""
+    keys = dict.fromkeys(entry.bandwidth.origin for entry in machine.bandwidth.inside)
+    network, fabric = machine.network.efficiency, machine.fabric.efficiency
+    parts = []
+    if fabric:
+        rule = f"{fabric.value:g} x link rates, {fabric.origin}"
+        parts.append(f"inside nodes {', '.join(keys)}" if keys else f"inside nodes derived: {rule}")
+    if machine.bandwidth.between:
+        parts.append(f"between nodes {machine.bandwidth.between.origin}")
+    elif network:
+        parts.append(f"between nodes derived: {network.value:g} x injection, {network.origin}")
+    return "; ".join(parts)

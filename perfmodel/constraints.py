@@ -19,6 +19,8 @@ from perfmodel.workload import Activation, Attention, Embedding, Head, Linear, M
 
 MEMORY = "memory"
 BATCH = "batch"
+MICRO_BATCH = "micro_batch"
+FIXED = "fixed_by_user"
 _WASTE = 2  # a vocabulary padded to more than twice its rows would spend more on padding than on tokens
 
 
@@ -123,7 +125,7 @@ def grid_rules(job: Job) -> tuple[Rule, ...]:
 
 def micro_batch_rule(job: Job) -> Rule:
     """The rule for a micro-batch that the user fixed."""
-    return Divides("micro_batch", ("z", "data", "micro_batch"), ((job.batch, "sequences a step"),))
+    return Divides(MICRO_BATCH, ("z", "data", "micro_batch"), ((job.batch, "sequences a step"),))
 
 
 def first_broken(rules: tuple[Rule, ...], layout: Layout) -> Array:
@@ -142,7 +144,7 @@ def complaints(rules: tuple[Rule, ...], layout: Layout) -> list[tuple[str, str]]
 def _bounds(settings: Settings) -> Iterator[Rule]:
     for axis in AXES:
         if axis in settings.fixed:
-            yield Bound("fixed_by_user", axis, settings.fixed[axis], settings.fixed[axis])
+            yield Bound(FIXED, axis, settings.fixed[axis], settings.fixed[axis])
         if axis in settings.maximum:
             yield Bound("above_user_maximum", axis, 1, settings.maximum[axis])
 

@@ -57,6 +57,8 @@ class Device:
     memory_bandwidth: Rate
     gemm: DtypeRates = field(default_factory=DtypeRates)
     gemm_efficiency: Plain | None = None
+    reserve: Size | None = None
+    communicator_buffer: Size | None = None
 
     def __post_init__(self) -> None:
         """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""

@@ -47,21 +47,6 @@ def _kinds(figures: list[Figure]) -> str:
     return " and ".join(sorted({figure.source.kind for figure in figures})) or "derived"
 
 
-def bandwidth_origins(machine: Machine) -> str:
-    """Where the group bandwidths come from, in one sentence."""
-    keys = dict.fromkeys(entry.bandwidth.origin for entry in machine.bandwidth.inside)
-    network, fabric = machine.network.efficiency, machine.fabric.efficiency
-    parts = []
-    if fabric:
-        rule = f"{fabric.value:g} x link rates, {fabric.origin}"
-        parts.append(f"inside nodes {', '.join(keys)}" if keys else f"inside nodes derived: {rule}")
-    if machine.bandwidth.between:
-        parts.append(f"between nodes {machine.bandwidth.between.origin}")
-    elif network:
-        parts.append(f"between nodes derived: {network.value:g} x injection, {network.origin}")
-    return "; ".join(parts)
-
-
 def machine_figures(machine: Machine) -> list[Record]:
     """Every figure of a profile in the order of its fields."""
     return [

@@ -36,6 +36,8 @@ def _verdict(record: Record) -> Iterable[Text]:
     """Why the grid cannot run, if it cannot."""
     for rejection in record["rejected"]:
         yield Text(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
+    if record["rejected"]:
+        yield Text("what follows is for the setting that needs least memory, not for the fastest")
     if record["nearest_grid"]:
         nearest = "x".join(str(size) for size in record["nearest_grid"].values())
         devices = math.prod(record["nearest_grid"].values())

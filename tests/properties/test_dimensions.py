@@ -31,8 +31,8 @@ def question(monkeypatch):
         monkeypatch.setattr(module, name, getattr(module, name) * BYTE)
     sized = {name: Optimizer(o.state * BYTE, o.gradient * BYTE) for name, o in settings.OPTIMIZERS.items()}
     monkeypatch.setattr(settings, "OPTIMIZERS", sized)
-    plain = workload._flops
-    monkeypatch.setattr(workload, "_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
+    plain = workload.layer_flops
+    monkeypatch.setattr(workload, "layer_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
 
     def build(**chosen):
         sizes = ("activation_bytes", "weight_bytes", "gradient_bytes", "reserve", "communicator_buffer")

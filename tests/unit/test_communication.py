@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from machines import four_layers, golden, gpt, job, linears, machine, script_machine
-from perfmodel.communication import communicate, links, traffic
+from perfmodel.communication import communicate, links, ring_latency, traffic
 from perfmodel.layers import Linear
 from perfmodel.layout import NAMED_PLACEMENTS, Layout, placed
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
@@ -280,3 +280,18 @@ def test_gradients_are_summed_over_data_as_they_accumulate_unless_told_otherwise
         for asked in (None, 3)
     }
     assert sent == {("paper", None): 2, ("paper", 3): 3, ("flat", None): 4, ("flat", 3): 3}
+
+
+def test_the_latency_of_a_ring_is_its_hops_times_theirs():
+    # 8 ranks over two nodes of 4: two hops between nodes (5 us) and five inside (1 us), in every call.
+    asked = job(gpt(), machine(4), batch=8)
+    layout = Layout(1, 1, 8, 1)
+    calls = sum(float(entry.calls) for entry in traffic(asked, layout) if entry.link.axis == "z")
+    assert ring_latency(asked, layout) == pytest.approx(calls * (2 * 5e-6 + 5 * 1e-6))
+
+
+def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
+    asked = job(gpt(), machine(4), batch=8)
+    calls = sum(float(entry.calls) for entry in traffic(asked, Layout(1, 1, 1, 4)) if entry.link.axis == "data")
+    assert ring_latency(asked, Layout(1, 1, 1, 4)) == pytest.approx(calls * 2 * 3 * 1e-6)
+    assert ring_latency(asked, Layout(1, 1, 1, 1)) == 0
