@@ -3,8 +3,12 @@
 Case 1: every group of the axis lies inside one fast domain (a node, or an NVLink rack). Its bandwidth is looked up by
 (inner, size); what nobody measured is derived from the vendor's link rates by `derived_inside`.
 Case 2: some group leaves the domain. Then min(domain, inner) groups share the bandwidth between domains (Eq. 7).
+
 The paper writes powers of two only. With other sizes a block of inner * size neighbouring ranks can straddle a
-boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain.
+boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Unless `literal`,
+case 2 has three more limits, none of which binds on powers of two in nodes of a power of two: blocks that straddle
+boundaries meet in pairs, so that twice as many groups share a way out; a group uses no more NICs than its members in
+a domain reach; and it is no faster than the links between those members.
 """
 
 from dataclasses import dataclass
@@ -15,13 +19,13 @@ from perfmodel.machine import Machine
 from perfmodel.units import Array, BytesPerSecond, Count, show
 
 
-def shared_between(between: float, *, inner: Count, domain: int) -> BytesPerSecond:
+def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
     """Bandwidth of one group that crosses domains: beta_inter / min(G_node, P)  (arXiv 2502.08145, Eq. 7).
 
-    >>> float(shared_between(100e9, inner=8, domain=4))
+    >>> shared_between(100e9, sharing=4)
     25000000000.0
     """
-    return between / np.minimum(domain, inner)
+    return between / sharing
 
 
 def derived_inside(machine: Machine, size: int) -> float:
@@ -47,28 +51,49 @@ def derived_between(machine: Machine) -> float:
     return network.efficiency.value * network.injection.value * (machine.domain // machine.node_devices)
 
 
+def sharing(*, inner: Count, size: Count, domain: int) -> Count:
+    """Groups that share a domain's way out: min(domain, P), twice P where blocks are not aligned with domains.
+
+    >>> int(sharing(inner=2, size=4, domain=4)), int(sharing(inner=1, size=4, domain=6))
+    (2, 2)
+    """
+    common = np.gcd(inner * size, domain)
+    aligned = (common == domain) | (common == inner * size)
+    return np.minimum(domain, np.where(aligned, inner, 2 * inner))
+
+
+def fewest_members(*, inner: Count, size: Count, domain: int) -> Count:
+    """Ranks of a crossing group in the domain where it has fewest: a block's shortest piece is gcd(block, domain).
+
+    >>> int(fewest_members(inner=1, size=64, domain=72)), int(fewest_members(inner=2, size=8, domain=4))
+    (8, 2)
+    """
+    return np.maximum(1, np.gcd(inner * size, domain) // inner)
+
+
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """A machine's group bandwidths as arrays, looked up by (inner, size)."""
+    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7 and nothing else."""
 
     machine: Machine
     domain: int
     inside: Array
     between: float
-    ceiling: float
+    nics: int
+    literal: bool
 
     @classmethod
-    def of(cls, machine: Machine) -> "Bandwidths":
+    def of(cls, machine: Machine, *, literal: bool = False) -> "Bandwidths":
         """Fill the table: measured entries where the profile has them, derived ones elsewhere."""
         domain = machine.domain
         inside = np.full((domain + 1, domain + 1), np.inf)
         inside[:, 2:] = [derived_inside(machine, size) for size in range(2, domain + 1)]
         for entry in machine.bandwidth.inside:
             inside[entry.inner, entry.size] = entry.bandwidth.value
-        measured = machine.bandwidth.between
+        measured, nics = machine.bandwidth.between, machine.network.nics
         between = measured.value if measured else derived_between(machine)
-        device = machine.fabric.device_bandwidth
-        return cls(machine, domain, inside.ravel(), between, device.value if device else float("inf"))
+        count = int(nics.value) * (domain // machine.node_devices) if nics else 1
+        return cls(machine, domain, inside.ravel(), between, count, literal)
 
     def contained(self, *, inner: Count, size: Count, gpus: Count) -> Count:
         """Whether every group of this shape stays inside a domain (case 1)."""
@@ -76,21 +101,34 @@ class Bandwidths:
         return (gpus <= self.domain) | (self.domain % block == 0)
 
     def of_group(self, *, inner: Count, size: Count, gpus: Count) -> BytesPerSecond:
-        """Bandwidth of groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus`.
-
-        Between domains a device cannot send more than its own links carry, which only binds in domains of many nodes.
-        """
+        """Bandwidth of groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus`."""
         inside = self.contained(inner=inner, size=size, gpus=gpus)
-        row = np.where(inside, inner * (self.domain + 1) + size, 0)
-        crossing = np.minimum(shared_between(self.between, inner=inner, domain=self.domain), self.ceiling)
-        return np.where(inside, self.inside[row], crossing)
+        within = self._inside(np.where(inside, inner, 0), np.where(inside, size, 0))
+        return np.where(inside, within, self._crossing(inner, size))
+
+    def _inside(self, inner: Count, size: Count) -> Array:
+        """The table's entries; (0, 0) stands for no limit."""
+        found: Array = self.inside[inner * (self.domain + 1) + size]
+        return found
+
+    def _crossing(self, inner: Count, size: Count) -> BytesPerSecond:
+        """Case 2."""
+        if self.literal:
+            return shared_between(self.between, sharing=np.minimum(self.domain, inner))
+        domain = self.domain
+        shared = shared_between(self.between, sharing=sharing(inner=inner, size=size, domain=domain))
+        members = fewest_members(inner=inner, size=size, domain=domain)
+        reached = np.minimum(self.nics, members * max(1, self.nics // domain)) / self.nics
+        several = members > 1
+        links = self._inside(np.where(several, inner, 0), np.where(several, members, 0))
+        return np.minimum(np.minimum(shared, reached * self.between), links)
 
     def origin(self, *, inner: int, size: int, gpus: int) -> str:
         """Where the bandwidth of one group shape comes from, in words."""
         if size == 1:
             return "nothing to send"
         if not self.contained(inner=inner, size=size, gpus=gpus):
-            return self._origin_between(inner)
+            return self._origin_between(inner, size)
         for entry in self.machine.bandwidth.inside:
             if (entry.inner, entry.size) == (inner, size):
                 return f"database ({inner}, {size}), {entry.bandwidth.origin}"
@@ -99,14 +137,35 @@ class Bandwidths:
         described = f"{efficiency.value:g} x link rate ({fabric.topology}), {efficiency.origin}" if efficiency else ""
         return f"derived for ({inner}, {size}): {described}"
 
-    def _origin_between(self, inner: int) -> str:
-        sharing = min(self.domain, inner)
+    def _origin_between(self, inner: int, size: int) -> str:
+        """The bandwidth between domains, how many share it, and what else limits a group of this shape."""
         measured, network = self.machine.bandwidth.between, self.machine.network
         if measured:
             base = f"{show(measured.value, 'B/s')} between nodes, {measured.origin}"
         elif network.efficiency and network.injection:
-            node = show(network.injection.value, "B/s")
-            base = f"{network.efficiency.value:g} x {node} a node, {network.efficiency.origin}"
+            origin = f"{network.efficiency.value:g} x injection, {network.efficiency.origin}"
+            base = f"{show(self.between, 'B/s')} between domains of {self.domain}, {origin}"
         else:
-            base = "no network"
-        return base if sharing == 1 else f"{base}, shared by {sharing} groups"
+            return "no network"
+        literal = min(self.domain, inner)
+        groups = literal if self.literal else int(sharing(inner=inner, size=size, domain=self.domain))
+        shared = f"{base}, shared by {groups} groups" if groups > 1 else base
+        if float(self._crossing(inner, size)) < self.between / groups:
+            members = int(fewest_members(inner=inner, size=size, domain=self.domain))
+            return f"{shared}; limited by the links and NICs of {members} members in a domain"
+        return shared
+
+
+def bandwidth_origins(machine: Machine) -> str:
+    """Where the group bandwidths come from, in one sentence."""
+    keys = dict.fromkeys(entry.bandwidth.origin for entry in machine.bandwidth.inside)
+    network, fabric = machine.network.efficiency, machine.fabric.efficiency
+    parts = []
+    if fabric:
+        rule = f"{fabric.value:g} x link rates, {fabric.origin}"
+        parts.append(f"inside nodes {', '.join(keys)}" if keys else f"inside nodes derived: {rule}")
+    if machine.bandwidth.between:
+        parts.append(f"between nodes {machine.bandwidth.between.origin}")
+    elif network:
+        parts.append(f"between nodes derived: {network.value:g} x injection, {network.origin}")
+    return "; ".join(parts)

@@ -37,12 +37,13 @@ _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-para
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The groups of one axis: size, place in the hierarchy, achieved bandwidth."""
+    """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain."""
 
     axis: str
     size: Number
     inner: Count
     bandwidth: BytesPerSecond
+    crosses: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,9 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
     found = {}
     for axis in ("x", "y", "z", "data", "xy"):
         size, inner = layout.size(axis), layout.inner(axis)
-        found[axis] = Link(axis, 1.0 * size, inner, job.bandwidths.of_group(inner=inner, size=size, gpus=gpus))
+        bandwidth = job.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
+        crosses = np.logical_not(job.bandwidths.contained(inner=inner, size=size, gpus=gpus))
+        found[axis] = Link(axis, 1.0 * size, inner, bandwidth, crosses)
     return found
 
 
@@ -122,6 +125,25 @@ def communicate(job: Job, layout: Layout) -> Communication:
     for collective in traffic(job, layout):
         terms[collective.term] = terms[collective.term] + collective.total
     return Communication(**terms)
+
+
+def ring_latency(job: Job, layout: Layout) -> Seconds:
+    """Seconds that the hops of a step's rings would add: steps of each ring * the profile's latency of one hop.
+
+    Neither paper nor flat fidelity counts it; it is shown beside the step so that a reader sees where the bandwidths
+    alone mislead. A ring over d domains takes d of its hops between them, and an all-reduce goes round twice.
+    """
+    fabric, network = job.machine.fabric.latency, job.machine.network.latency
+    inside, between = (figure.value if figure else 0.0 for figure in (fabric, network))
+    seconds: Seconds = 0.0
+    for collective in traffic(job, layout):
+        link = collective.link
+        steps = link.size - 1
+        domains = -(-link.size * link.inner // job.machine.domain)
+        crossing = np.where(link.crosses, np.minimum(steps, domains), 0)
+        rounds = 2 if collective.operation == "all-reduce" else 1
+        seconds = seconds + collective.calls * rounds * (crossing * between + (steps - crossing) * inside)
+    return seconds
 
 
 def traffic(job: Job, layout: Layout) -> Iterator[Collective]:

@@ -18,6 +18,9 @@ from perfmodel.units import Array
 from perfmodel.workload import Activation, Attention, Embedding, Head, Linear, Model, Norm
 
 MEMORY = "memory"
+BATCH = "batch"
+MICRO_BATCH = "micro_batch"
+FIXED = "fixed_by_user"
 _WASTE = 2  # a vocabulary padded to more than twice its rows would spend more on padding than on tokens
 
 
@@ -116,13 +119,13 @@ def grid_rules(job: Job) -> tuple[Rule, ...]:
     """All rules that do not depend on micro-batch and recomputation, in the order they are checked."""
     rules: list[Rule] = [*_bounds(job.settings), *_head_rules(job.model), *_width_rules(job.model)]
     rules += _vocabulary_rules(job)
-    rules.append(Divides("batch", ("z", "data"), ((job.batch, "sequences a step"),)))
+    rules.append(Divides(BATCH, ("z", "data"), ((job.batch, "sequences a step"),)))
     return tuple(rules)
 
 
 def micro_batch_rule(job: Job) -> Rule:
     """The rule for a micro-batch that the user fixed."""
-    return Divides("micro_batch", ("z", "data", "micro_batch"), ((job.batch, "sequences a step"),))
+    return Divides(MICRO_BATCH, ("z", "data", "micro_batch"), ((job.batch, "sequences a step"),))
 
 
 def first_broken(rules: tuple[Rule, ...], layout: Layout) -> Array:
@@ -141,7 +144,7 @@ def complaints(rules: tuple[Rule, ...], layout: Layout) -> list[tuple[str, str]]
 def _bounds(settings: Settings) -> Iterator[Rule]:
     for axis in AXES:
         if axis in settings.fixed:
-            yield Bound("fixed_by_user", axis, settings.fixed[axis], settings.fixed[axis])
+            yield Bound(FIXED, axis, settings.fixed[axis], settings.fixed[axis])
         if axis in settings.maximum:
             yield Bound("above_user_maximum", axis, 1, settings.maximum[axis])
 

@@ -129,11 +129,10 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
     for block, layer, collective in _owned(job, layout):
         link, time = collective.link, float(collective.time)
         inner, size = int(link.inner), int(link.size)
-        contained = bool(job.bandwidths.contained(inner=inner, size=size, gpus=layout.gpus))
         yield ExplainedCollective(
             block=block.name, layer=collective.layer, term=collective.term, operation=collective.operation,
             axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
-            link="inside the node" if contained else "between nodes", buffer_B=float(collective.buffer),
+            link="between nodes" if link.crosses else "inside the node", buffer_B=float(collective.buffer),
             calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
             bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
             time_per_call_s=time, time_s=float(collective.total),

@@ -37,7 +37,9 @@ class Job:
         for name, value in (("batch", batch), ("sequence length", length)):
             if not 0 < value < 1 << 40:
                 raise UsageError(f"the {name} is {value}, wanted at least 1")
-        return cls(model, machine, batch, length, settings or Settings(), Bandwidths.of(machine))
+        counted = settings or Settings()
+        bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
+        return cls(model, machine, batch, length, counted, bandwidths)
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch)."""

@@ -64,6 +64,8 @@ class Device:
     gemm_sustained: Plain | None = None
     memory_sustained: Plain | None = None
     compute_units: Plain | None = None
+    reserve: Size | None = None
+    communicator_buffer: Size | None = None
 
     def __post_init__(self) -> None:
         """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""

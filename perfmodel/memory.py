@@ -12,6 +12,7 @@ import numpy as np
 from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.settings import Settings
+from perfmodel.sources import Figure
 from perfmodel.units import Bytes, Count, Number
 from perfmodel.workload import Activation, Attention, Block, Embedding, Head, Layer, Linear, Model, Norm
 
@@ -65,7 +66,7 @@ class PerToken:
 
 def occupy(job: Job, layout: Layout) -> Memory:
     """Bytes a device holds, for one layout or many."""
-    settings = job.settings
+    settings, device = job.settings, job.machine.device
     parameters = sharded_parameters(job, layout) + replicated_parameters(job.model, layout)
     stored, recomputed = _activations(job, layout)
     return Memory(
@@ -76,9 +77,14 @@ def occupy(job: Job, layout: Layout) -> Memory:
         recomputed_block=recomputed,
         gathered_weights=_gathered(job, layout),
         logits=_logits(job, layout),
-        communicators=settings.communicator_buffer * _communicators(layout),
-        reserve=0.0 * layout.x + settings.reserve,
+        communicators=_held(device.communicator_buffer, settings.communicator_buffer) * _communicators(layout),
+        reserve=0.0 * layout.x + _held(device.reserve, settings.reserve),
     )
+
+
+def _held(figure: Figure | None, otherwise: float) -> float:
+    """What the profile says of a device, or the assumption made for GPUs."""
+    return figure.value if figure else otherwise
 
 
 def capacity(job: Job) -> float:

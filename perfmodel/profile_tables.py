@@ -35,26 +35,16 @@ def machine_summary(machine: Machine) -> Record:
 
 
 def _known(machine: Machine) -> str:
-    """Which of the two kinds of group bandwidth somebody measured."""
-    inside, between = bool(machine.bandwidth.inside), bool(machine.bandwidth.between)
-    if inside and between:
-        return "measured"
-    return "measured inside" if inside else "measured between" if between else "derived"
+    """What kind of sources the group bandwidths inside and between nodes have; derived where the profile has none."""
+    inside = _kinds([entry.bandwidth for entry in machine.bandwidth.inside])
+    between = _kinds([machine.bandwidth.between] if machine.bandwidth.between else [])
+    if inside == between or machine.network.topology == "none":
+        return inside
+    return f"{inside} inside, {between} between"
 
 
-def bandwidth_origins(machine: Machine) -> str:
-    """Where the group bandwidths come from, in one sentence."""
-    keys = dict.fromkeys(entry.bandwidth.origin for entry in machine.bandwidth.inside)
-    network, fabric = machine.network.efficiency, machine.fabric.efficiency
-    parts = []
-    if fabric:
-        rule = f"{fabric.value:g} x link rates, {fabric.origin}"
-        parts.append(f"inside nodes {', '.join(keys)}" if keys else f"inside nodes derived: {rule}")
-    if machine.bandwidth.between:
-        parts.append(f"between nodes {machine.bandwidth.between.origin}")
-    elif network:
-        parts.append(f"between nodes derived: {network.value:g} x injection, {network.origin}")
-    return "; ".join(parts)
+def _kinds(figures: list[Figure]) -> str:
+    return " and ".join(sorted({figure.source.kind for figure in figures})) or "derived"
 
 
 def machine_figures(machine: Machine) -> list[Record]:
@@ -81,7 +71,7 @@ def derived_bandwidths(machine: Machine) -> list[Record]:
         if (inner, size) not in measured
     ]
     if machine.bandwidth.between is None and machine.network.topology != "none":
-        found.append(_derived(bandwidths, "between", 1, machine.domain + 1, machine.domain + 1))
+        found.append(_derived(bandwidths, "between", 1, 2 * machine.domain, 2 * machine.domain))
     return found
 
 

@@ -43,6 +43,8 @@ HELP: Mapping[str, str] = {
     "Device.memory": "bytes that the driver offers, before any framework takes its part",
     "Device.memory_bandwidth": "bandwidth of the device's own memory",
     "Device.gemm": "FLOP/s that large matrix products were measured to reach",
+    "Device.reserve": "memory that framework, libraries and allocator take, where it is not a GPU's 1.5 GiB",
+    "Device.communicator_buffer": "memory that each communicator holds, where it is not NCCL's 256 MiB",
     "Device.gemm_efficiency": "share of the peak that they reach, for number formats without a measurement",
     "Device.gemm_sustained": "share of `gemm` that the slowest of a hundred devices keeps up; 0.93 if not given",
     "Device.memory_sustained": "share of `memory_bandwidth` that simple kernels reach; 0.85 if not given",

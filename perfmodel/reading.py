@@ -111,7 +111,13 @@ def build(kind: type[T], node: yaml.Node, name: str) -> T:
 
 
 def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
-    """`own` laid over `base`: mappings are merged key by key, anything else is replaced."""
+    """`own` laid over `base`: mappings are merged key by key, anything else is replaced.
+
+    A source that both list is refused: figures inherited from the base would silently get another origin.
+    """
+    for key in sorted(filter(None, _keys_of(base, "sources") & _keys_of(own, "sources"))):
+        mark = own.start_mark
+        raise FileProblems(mark.name, [f"{mark.name}: the base lists the source {key} too; give yours another key"])
     if not (isinstance(base, yaml.MappingNode) and isinstance(own, yaml.MappingNode)):
         return own
     replaced = {key.value: value for key, value in own.value if isinstance(key, yaml.ScalarNode)}
@@ -126,6 +132,11 @@ def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
             added.append((key, value))
         known.discard(_text(key))
     return yaml.MappingNode(own.tag, inherited + added, own.start_mark, own.end_mark)
+
+
+def _keys_of(node: yaml.Node, block: str) -> set[str | None]:
+    """The keys of a top-level block."""
+    return {_text(key) for name, value in _pairs(node) if _text(name) == block for key, _ in _pairs(value)}
 
 
 def _text(key: yaml.Node) -> str | None:

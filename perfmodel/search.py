@@ -70,7 +70,10 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best layouts in order with their predictions, and what became of the others."""
+    """The best layouts in order with their predictions, and what became of the others.
+
+    `example`: one grid that the last of the rules turned down, in a sentence.
+    """
 
     job: Job
     space: Space
@@ -82,6 +85,7 @@ class Ranking:
     layouts: Layout
     prediction: Prediction
     shortfall: Shortfall | None
+    example: str
 
     def __len__(self) -> int:
         """Layouts ranked."""
@@ -101,6 +105,7 @@ def rank(job: Job, space: Space) -> Ranking:
     for rule, count in zip(rules, np.bincount(reasons, weights=placements, minlength=len(rules)), strict=False):
         rejected[rule.name] += int(count)
     rejected |= {micro_batch_rule(job).name: best.unbatched, MEMORY: best.unfitting}
+    last = int(reasons[reasons < len(rules)].max(initial=-1))
     layouts = best.layouts()
     return Ranking(
         job=job,
@@ -113,6 +118,7 @@ def rank(job: Job, space: Space) -> Ranking:
         layouts=layouts,
         prediction=predict(job, layouts, rate),
         shortfall=best.shortfall,
+        example=rules[last].sentence(grids.take(int(np.argmax(reasons == last)))) if last >= 0 else "",
     )
 
 

@@ -73,6 +73,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Names exist and sizes are positive."""
+        for axis, size in self.fixed.items():
+            if size > self.maximum.get(axis, size):
+                raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         sizes = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.sent_gradient_bytes)

@@ -12,7 +12,7 @@ Kind = Literal["vendor", "measured", "paper", "assumed"]
 KINDS: tuple[Kind, ...] = ("vendor", "measured", "paper", "assumed")
 
 PLAUSIBLE = {
-    "flop/s": ("1 Gflop/s", "1 Eflop/s"),
+    "flop/s": ("1 Gflop/s", "20 Pflop/s"),
     "B": ("1 MiB", "100 TiB"),
     "B/s": ("1 kB/s", "1 PB/s"),
     "s": ("1 ps", "1 s"),

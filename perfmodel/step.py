@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfmodel.communication import Communication, communicate
+from perfmodel.communication import Communication, communicate, ring_latency
 from perfmodel.compute import GemmRate, compute_time, utilization
 from perfmodel.job import Job
 from perfmodel.layout import Layout
@@ -17,12 +17,13 @@ from perfmodel.units import Number, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What one step takes and holds."""
+    """What one step takes and holds; `ring_latency` is not in any sum (see `communication.ring_latency`)."""
 
     communication: Communication
     compute: Seconds | None
     memory: Memory
     utilization: Number | None
+    ring_latency: Seconds
 
     @property
     def exposed_communication(self) -> Seconds:
@@ -43,8 +44,8 @@ def step_time(job: Job, layout: Layout, rate: GemmRate | None) -> Seconds:
 
 def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
     """Every term of a step."""
-    communication, memory = communicate(job, layout), occupy(job, layout)
+    communication, memory, latency = communicate(job, layout), occupy(job, layout), ring_latency(job, layout)
     if rate is None:
-        return Prediction(communication, None, memory, None)
+        return Prediction(communication, None, memory, None, latency)
     compute = compute_time(job, layout, rate)
-    return Prediction(communication, compute, memory, utilization(job, layout, compute + communication.total))
+    return Prediction(communication, compute, memory, utilization(job, layout, compute + communication.total), latency)

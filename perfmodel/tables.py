@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from perfmodel import __version__
+from perfmodel.bandwidth import bandwidth_origins
 from perfmodel.compute import model_flops
 from perfmodel.explain import Explanation
 from perfmodel.job import Job
 from perfmodel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.memory import capacity
 from perfmodel.search import Ranking
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
-from perfmodel.workload import Model, closed_form_parameters
+from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
 Record = dict[str, Any]
 
@@ -29,6 +31,9 @@ def ranking_record(ranking: Ranking) -> Record:
         for row in range(len(ranking))
     ]
     return _job_record(ranking.job, ranking.space.gpus) | {
+        "memory_capacity_B": capacity(ranking.job),
+        "compute_source": ranking.rate.origin if ranking.rate else "not in the paper's model",
+        "bandwidth_source": bandwidth_origins(ranking.job.machine),
         "searched": ranking.searched,
         "feasible": ranking.feasible,
         "evaluated": ranking.evaluated,
@@ -57,14 +62,18 @@ def explanation_record(explanation: Explanation) -> Record:
 def model_record(model: Model) -> Record:
     """A model's counts and its layers."""
     shape = model.transformer
-    closed = None
-    if shape and shape.is_gpt:  # the closed form counts nothing else
+    closed = closed_flops = None
+    if shape and shape.is_gpt:  # the closed forms count nothing else
+        closed_flops = closed_form_flops(
+            batch=1, sequence=model.sequence, layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary,
+            recompute=False,
+        )  # fmt: skip
         closed = closed_form_parameters(
             layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary, sequence=shape.sequence
         )
     layers = [
         {"block": block.name, "repeat": block.repeat, "kind": type(layer).__name__.lower()} | plain(layer)
-        | {"parameters": layer.parameters}
+        | {"parameters": layer.parameters, "forward_flop": layer_flops(layer, model.sequence)}
         for block, layer in model.layers()
     ]  # fmt: skip
     return {
@@ -73,6 +82,8 @@ def model_record(model: Model) -> Record:
         "parameters": model.parameters,
         "closed_form_parameters": closed,
         "forward_flop_per_sequence": model.forward_flops(model.sequence),
+        "step_flop_per_sequence": 3 * model.forward_flops(model.sequence),
+        "closed_form_step_flop_per_sequence": closed_flops,
         "layers": layers,
     }
 
@@ -128,6 +139,7 @@ def _prediction_record(job: Job, prediction: Prediction, row: int | None) -> Rec
         "compute_time_s": _at(prediction.compute, row),
         "communication_time_s": _at(communication.total, row),
         "exposed_communication_time_s": _at(prediction.exposed_communication, row),
+        "latency_not_counted_s": _at(prediction.ring_latency, row),
         "communication_s": {term.name: _at(getattr(communication, term.name), row) for term in fields(communication)},
         "memory_B": _at(memory.total, row),
         "memory_terms_B": {term.name: _at(getattr(memory, term.name), row) for term in fields(memory)},

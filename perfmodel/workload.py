@@ -184,20 +184,25 @@ class Model:
 
     def block_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence that full recomputation repeats: those of checkpointed blocks."""
-        return sum(block.repeat * _flops(layer, sequence) for block, layer in self.layers() if block.checkpointed)
+        return sum(block.repeat * layer_flops(layer, sequence) for block, layer in self.layers() if block.checkpointed)
 
     def head_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence outside the checkpointed blocks."""
-        return sum(block.repeat * _flops(layer, sequence) for block, layer in self.layers() if not block.checkpointed)
+        return sum(
+            block.repeat * layer_flops(layer, sequence) for block, layer in self.layers() if not block.checkpointed
+        )
 
     def attention_flops(self, sequence: int) -> float:
         """Forward FLOPs of one sequence that selective recomputation repeats."""
         return sum(
-            block.repeat * _flops(layer, sequence) for block, layer in self.layers() if isinstance(layer, Attention)
+            block.repeat * layer_flops(layer, sequence)
+            for block, layer in self.layers()
+            if isinstance(layer, Attention)
         )
 
 
-def _flops(layer: Layer, sequence: int) -> float:
+def layer_flops(layer: Layer, sequence: int) -> float:
+    """FLOPs of one forward pass of one layer over one sequence."""
     if isinstance(layer, Attention):
         return float(layer.flops(sequence, sequence))
     return float(layer.flops(sequence)) if isinstance(layer, (Linear, Head)) else 0.0

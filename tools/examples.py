@@ -3,7 +3,7 @@
 A fenced `console` or `bash` block whose first line starts with `$ perfmodel` is an example: lines after `$ ` are
 commands, the rest is what they print. A line `...` stands for any lines. The word `exit-1` (or `exit-2`) after the
 block's language says that its commands end with that code. The examples of one page run in order in one folder, which
-begins as a copy of docs/examples.
+begins with a copy of docs/examples in its place.
 
 Run as `python tools/examples.py` to compare, as `python tools/examples.py --write` to put the real output in place.
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-WIDTH = 100
+WIDTH = 104
 ANY_LINES = "..."
 _BLOCK = re.compile(
     r"^```(?P<language>console|bash)(?: exit-(?P<code>\d+))?\n(?P<body>\$ perfmodel.*?)^```$", re.MULTILINE | re.DOTALL
@@ -107,8 +107,8 @@ def renewed(shown: tuple[str, ...], real: tuple[str, ...]) -> tuple[str, ...]:
 def renew(page: Path) -> str:
     """The page's text with the output of each of its examples as it is now."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch, "work")
-        shutil.copytree(ROOT / "docs" / "examples", folder) if (ROOT / "docs" / "examples").is_dir() else folder.mkdir()
+        folder = Path(scratch)
+        shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
         return _BLOCK.sub(_renew_block_in(folder), page.read_text(encoding="utf-8"))
 
 

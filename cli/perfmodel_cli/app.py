@@ -114,7 +114,7 @@ def explain(
     wanted = explaining.parse_grid(grid)
     explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
     record = tables.explanation_record(explanation)
-    _show(record, record["collectives"], output, lambda: _renderer().explanation(record))
+    _show(record, record["collectives"], output, lambda: _renderer("render_explanation").explanation(record))
 
 
 @machines.command("list")
@@ -147,7 +147,7 @@ def machines_check(file: Annotated[str, typer.Argument(help="A profile of your o
     """Check a profile, and name every problem with its line."""
     from perfmodel import profiles
 
-    machine = profiles.load_file(Path(file))
+    machine = profiles.load_file(Path(file)) if Path(file).exists() else profiles.load(file)
     typer.echo(f"{file}: {machine.title} is a valid profile")
 
 
@@ -192,10 +192,10 @@ def models_show(
     _show(record, record["layers"], output, lambda: _renderer().model(record))
 
 
-def _renderer() -> ModuleType:
-    from perfmodel_cli import render
+def _renderer(name: str = "render") -> ModuleType:
+    from importlib import import_module  # Rich is loaded for tables only
 
-    return render
+    return import_module(f"perfmodel_cli.{name}")
 
 
 def _show(

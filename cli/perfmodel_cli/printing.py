@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
-_NARROWEST = 100  # a ranking needs as much; in a smaller window lines wrap, which beats cut numbers
+_NARROWEST = 104  # a ranking needs as much; in a smaller window lines wrap, which beats cut numbers
 
 
 def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: str, picture: Callable[[], Any]) -> None:
@@ -18,7 +18,6 @@ def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: s
         _csv(rows)
     else:
         _console().print(picture(), soft_wrap=False)
-    sys.stdout.flush()  # a full disk is told here, not at the very end
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,6 +1,8 @@
 """Records as Rich renderables: pure functions that return, never print."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -9,170 +11,124 @@ from rich.table import Table
 from rich.text import Text
 
 from perfmodel.machine import Machine
-from perfmodel.profile_tables import bandwidth_origins
 from perfmodel.search import Ranking
-from perfmodel.units import GIBI, show
+from perfmodel.units import GIBI, parse, show
 
 Record = Mapping[str, Any]
 
-_TERMS = {
+TERMS = {
     "weight_gather": "AG z",
     "gradient_scatter": "RS z",
-    "forward_reduce": "AR\nfwd",
-    "backward_reduce": "AR\nbwd",
-    "data_reduce": "AR\ndata",
+    "forward_reduce": "AR forward",
+    "backward_reduce": "AR backward",
+    "data_reduce": "AR data",
     "vocabulary": "vocab",
 }
-_SHORTEST = 1 / 1000
-_LATENCY_NOTE = (
-    "Bandwidth only: neither fidelity counts latency or overlap yet, which flatters large Z and small messages."
+# Columns of a ranking: heading and the terms that it adds up.
+_COLUMNS = {
+    "AG z": ("weight_gather",),
+    "RS z": ("gradient_scatter",),
+    "AR\nx,y": ("forward_reduce", "backward_reduce"),
+    "AR\ndata": ("data_reduce",),
+    "vocab": ("vocabulary",),
+}
+_EXACT = 6  # digits of a figure, so that it can be compared with its source
+_SHORT = 1 / 10  # seconds: the steps of a ranking that is shown in milliseconds
+_LEAST = parse("1 ms", "s")  # of a table's unit, shown as less
+_LEGEND = (
+    "AG = all-gather, RS = reduce-scatter, AR = all-reduce; vocab = all of embedding and head; micro batch = sequences "
+    "a device x steps; weight cache = how long a weight gathered over Z is kept (forward: until its backward pass); "
+    "(latency) = ring hops x the profile's latency, NOT in the step: no latency and no overlap is counted yet"
 )
 
 
 def ranking(record: Record, found: Ranking) -> Group:
     """The answer of `recommend`."""
-    table = _table(
-        "#", "grid\nx,y,z,data", "micro\nbatch", "recom-\npute", "weight\ncache", "step", "compute",
-        *_TERMS.values(), "memory\nGiB", "MFU\n%", wraps=False,
+    ordered = len(found.space.placements) > 1
+    capacity = record["memory_capacity_B"]
+    table = table_of(
+        "#", "grid\nx,y,z,data", *(["ranks\norder"] if ordered else []), "micro\nbatch", "recom-\npute",
+        "weight\ncache", "step", "compute", *_COLUMNS, "(lat-\nency)", f"GiB of\n{capacity / GIBI:.4g}", "MFU\n%",
+        wraps=False,
     )  # fmt: skip
+    clock = Clock.of(max(result["step_time_s"] for result in record["results"]))
     for result in record["results"]:
-        table.add_row(*_result(result))
-    return Group(*_heading(record), table, *_fate(record, found))
+        table.add_row(*_result(result, clock, capacity, ordered=ordered))
+    return Group(*heading(record), Text(f"times in {clock.name} a step"), table, *_fate(record, found))
 
 
-def _result(result: Record) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The unit that a table's times are shown in, chosen by the longest of them."""
+
+    name: str
+    unit: float
+
+    @classmethod
+    def of(cls, longest: float) -> "Clock":
+        """Milliseconds where seconds would all begin with a zero."""
+        return cls("milliseconds", parse("1 ms", "s")) if longest < _SHORT else cls("seconds", 1.0)
+
+    def show(self, value: float | None, *, digits: int = 3) -> str:
+        """So many digits, thousandths at the least, no wider than a column of a ranking allows."""
+        if value is None:
+            return "-"
+        scaled = value / self.unit
+        if 0 < scaled < _LEAST:
+            return f"<{_LEAST:g}"
+        places = max(0, digits - 1 - int(math.log10(scaled))) if scaled >= 1 else 3
+        return f"{scaled:.{min(places, 3)}f}" if scaled else "0"
+
+
+def _result(result: Record, clock: Clock, capacity: float, *, ordered: bool) -> list[str]:
     grid = "x".join(str(size) for size in result["grid"].values())
+    terms = result["communication_s"]
+    over = "!" if result["memory_B"] > capacity else ""
     return [
-        str(result["rank"]), grid, f"{result['micro_batch']}x{result['accumulation_steps']:g}", result["recompute"],
-        result["weight_cache"], _seconds(result["step_time_s"]), _seconds(result["compute_time_s"]),
-        *(_seconds(result["communication_s"][term]) for term in _TERMS),
-        f"{result['memory_B'] / GIBI:.1f}", _percent(result["model_flops_utilization"]),
+        str(result["rank"]), grid, *([" ".join(axis[0] for axis in result["placement"])] if ordered else []),
+        f"{result['micro_batch']}x{result['accumulation_steps']:g}", result["recompute"], result["weight_cache"],
+        clock.show(result["step_time_s"], digits=4), clock.show(result["compute_time_s"]),
+        *(clock.show(sum(terms[term] for term in column)) for column in _COLUMNS.values()),
+        clock.show(result["latency_not_counted_s"]),
+        f"{result['memory_B'] / GIBI:.1f}{over}", percent(result["model_flops_utilization"]),
     ]  # fmt: skip
 
 
-def _heading(record: Record) -> Iterable[Text]:
+def heading(record: Record) -> Iterable[Text]:
     """What was asked."""
     yield Text(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
     yield Text(
-        f"{record['gpus']} devices ({record['device']}) = {record['nodes']} nodes of {record['devices_per_node']}; "
-        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step"
+        f"{record['gpus']} devices ({record['device']}) = {_nodes(record)}; "
+        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step; "
+        f"fidelity {record['fidelity']}"
     )
-    yield Text(f"fidelity {record['fidelity']}; times in seconds a step")
+
+
+def _nodes(record: Record) -> str:
+    count, devices = record["nodes"], record["devices_per_node"]
+    return f"{count} node{'s' * (count > 1)} of {devices}"
 
 
 def _fate(record: Record, found: Ranking) -> Iterable[Text]:
     """What became of the grids that are not shown, and what the numbers rest on."""
+    turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "no rule"
+    kept = "keep the rules, memory ignored (! = does not fit)" if found.job.settings.ignore_memory else "fit"
+    yield Text(
+        f"{record['searched']:,} grids searched, {record['feasible']:,} {kept} ({record['evaluated']:,} with all "
+        f"micro-batches and recomputation modes); turned down by: {turned_down}"
+    )
     placements = {tuple(result["placement"]) for result in record["results"]}
-    orders = "; ".join(",".join(order) for order in sorted(placements))
-    turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "none"
-    yield Text(
-        f"{record['searched']:,} grids searched, {record['feasible']:,} fit ({record['evaluated']:,} evaluations "
-        f"with all micro-batches and recomputation modes); turned down by: {turned_down}"
-    )
-    yield Text(
-        "AG = all-gather, RS = reduce-scatter, AR = all-reduce; micro = sequences a device x accumulation steps; "
-        "vocab = embedding and head"
-    )
-    yield Text(f"Ranks, neighbours first: {orders}")
-    yield Text(f"Compute: {found.rate.origin}" if found.rate else "Compute: not in the paper's model")
-    yield Text(f"Bandwidths: {bandwidth_origins(found.job.machine)}")
-    yield Text(_LATENCY_NOTE, style="dim")
-
-
-def explanation(record: Record) -> Group:
-    """The answer of `explain`."""
-    grid = "x".join(str(size) for size in record["grid"].values())
-    lines = [
-        Text(f"grid {grid} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
-        Text(
-            f"micro-batch {record['micro_batch']} x {record['accumulation_steps']:g} steps, "
-            f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
-        ),
-    ]
-    return Group(
-        *_heading(record),
-        *lines,
-        *_verdict(record),
-        _collectives(record),
-        *_equations(record),
-        _step(record),
-        _memory(record),
-    )
-
-
-def _verdict(record: Record) -> Iterable[Text]:
-    """Why the grid cannot run, if it cannot."""
-    for rejection in record["rejected"]:
-        yield Text(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
-    if record["nearest_grid"]:
-        nearest = "x".join(str(size) for size in record["nearest_grid"].values())
-        yield Text(f"nearest grid that fits: {nearest}", style="bold")
-
-
-def _collectives(record: Record) -> Table:
-    table = _table(
-        "layer",
-        "operation",
-        "axis",
-        "ranks",
-        "stride",
-        "first group",
-        "link",
-        "buffer",
-        "calls",
-        "bandwidth",
-        "each",
-        "total",
-    )
-    for entry in record["collectives"]:
-        table.add_row(
-            entry["layer"], entry["operation"], entry["axis"], str(entry["group_size"]), str(entry["stride"]),
-            entry["ranks"],
-            entry["link"] if entry["group_size"] > 1 else "-", show(entry["buffer_B"], "B"), f"{entry['calls']:g}",
-            show(entry["bandwidth_B_per_s"], "B/s") if entry["group_size"] > 1 else "-",
-            show(entry["time_per_call_s"], "s"), _seconds(entry["time_s"]),
-        )  # fmt: skip
-    return table
-
-
-def _equations(record: Record) -> Iterable[Text]:
-    """The equations with their numbers, and where each bandwidth comes from."""
-    yield Text("Equations, ring factor * bytes / bandwidth:", style="bold")
-    for entry in record["collectives"]:
-        if entry["group_size"] > 1:
-            yield Text(f"  {entry['layer']}: {entry['equation']}")
-    yield Text("Bandwidths:", style="bold")
-    sources = {
-        (e["axis"], e["group_size"], e["stride"]): e["bandwidth_source"]
-        for e in record["collectives"]
-        if e["group_size"] > 1
-    }
-    for (axis, size, stride), source in sources.items():
-        yield Text(f"  {axis}: {size} ranks, stride {stride}: {source}")
-    yield Text(f"Compute: {record['compute_equation']}")
-
-
-def _step(record: Record) -> Text:
-    parts = ", ".join(
-        f"{name.replace(chr(10), ' ')} {_seconds(record['communication_s'][term])}" for term, name in _TERMS.items()
-    )
-    compute = f"compute {_seconds(record['compute_time_s'])} + " if record["compute_time_s"] is not None else ""
-    return Text(
-        f"Step {_seconds(record['step_time_s'])} s = {compute}"
-        f"communication {_seconds(record['communication_time_s'])} ({parts}); "
-        f"MFU {_percent(record['model_flops_utilization'])} %",
-        style="bold",
-    )
-
-
-def _memory(record: Record) -> Text:
-    terms = ", ".join(f"{name.replace('_', ' ')} {show(size, 'B')}" for name, size in record["memory_terms_B"].items())
-    return Text(f"Memory {show(record['memory_B'], 'B')} of {show(record['memory_capacity_B'], 'B')}: {terms}")
+    if len(found.space.placements) == 1:
+        yield Text(f"Ranks order, neighbours first: {', '.join(placements.pop())}")
+    yield Text(f"Compute: {record['compute_source']}")
+    yield Text(f"Bandwidths: {record['bandwidth_source']}")
+    yield Text(f"Sources in brackets: perfmodel machines show {record['machine']}")
+    yield Text(_LEGEND, style="dim")
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:
     """A profile: every figure with its source, what is derived from them, then the sources."""
-    table = _table("figure", "value", "kind", "source")
+    table = table_of("figure", "value", "kind", "source")
     for figure in figures:
         table.add_row(figure["figure"], _quantity(figure["value"], figure["unit"]), figure["kind"], figure["source"])
     for entry in derived:
@@ -186,36 +142,45 @@ def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Recor
 
 
 def _quantity(value: float, unit: str) -> str:
-    return f"{value:g}" if unit == "1" else show(value, unit)
+    return f"{value:g}" if unit == "1" else show(value, unit, digits=_EXACT)
 
 
 def model(record: Record) -> Group:
     """A model: counts, then its layers."""
     closed = record["closed_form_parameters"]
     against = f" (closed form: {closed:,.0f})" if closed else ""
+    flops = record["closed_form_step_flop_per_sequence"]
+    trained = f" (closed form: {show(flops, 'flop', digits=_EXACT)})" if flops else ""
     lines = [
         Text(f"{record['model']}: {record['parameters']:,} parameters{against}", style="bold"),
         Text(
-            f"{show(record['forward_flop_per_sequence'], 'flop')} forward for a sequence of "
-            f"{record['sequence_length']} tokens"
+            f"{show(record['forward_flop_per_sequence'], 'flop', digits=_EXACT)} forward, "
+            f"{show(record['step_flop_per_sequence'], 'flop', digits=_EXACT)} a training step{trained}, "
+            f"for a sequence of {record['sequence_length']} tokens"
         ),
     ]
-    table = _table("block", "times", "layer", "kind", "shape", "parameters")
+    table = table_of("block", "times", "layer", "kind", "shape", "parameters", "forward")
     for layer in record["layers"]:
         shape = ", ".join(
             f"{key} {value}"
             for key, value in layer.items()
-            if key not in ("block", "repeat", "name", "kind", "parameters")
+            if key not in ("block", "repeat", "name", "kind", "parameters", "forward_flop")
         )
         table.add_row(
-            layer["block"], str(layer["repeat"]), layer["name"], layer["kind"], shape, f"{layer['parameters']:,}"
+            layer["block"],
+            str(layer["repeat"]),
+            layer["name"],
+            layer["kind"],
+            shape,
+            f"{layer['parameters']:,}",
+            show(layer["forward_flop"], "flop"),
         )
     return Group(*lines, table)
 
 
 def rows(records: Sequence[Record]) -> Table:
     """Records with the same keys as a table."""
-    table = _table(*(key.replace("_", " ") for key in records[0]))
+    table = table_of(*(key.replace("_", " ") for key in records[0]))
     for record in records:
         table.add_row(
             *(
@@ -226,22 +191,14 @@ def rows(records: Sequence[Record]) -> Table:
     return table
 
 
-def _table(*columns: str, wraps: bool = True) -> Table:
+def table_of(*columns: str, wraps: bool = True) -> Table:
     """A plain table; in one that does not wrap, a window too small cuts columns short."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wraps else 0)
     for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=not wraps)
+        table.add_column(column, overflow="fold", no_wrap=not wraps or column == "name")
     return table
 
 
-def _seconds(value: float | None) -> str:
-    """Seconds in three digits, thousandths at the least, as wide as a column of a ranking allows."""
-    if value is None:
-        return "-"
-    if 0 < value < _SHORTEST:
-        return f"<{_SHORTEST:g}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """A share in percent, one decimal."""
     return "-" if value is None else f"{100 * value:.1f}"

@@ -1,5 +1,6 @@
 """`explain`: every collective of every layer, its ranks, link and bandwidth, and equations that can be worked out."""
 
+import math
 import re
 
 import pytest
@@ -157,7 +158,7 @@ def test_bandwidths_say_where_they_are_from(explain):
     assert sources["data"].endswith("shared by 4 groups")
     derived = {entry["axis"]: entry["bandwidth_source"] for entry in explain("1x2x4x4", machine="alps")["collectives"]}
     assert re.fullmatch(r"derived for \(1, 2\): \S+ x link rate \(\w+\), \w+ \[.*\]", derived["y"])
-    assert re.match(r"\S+ x \S+ GB/s a node, \w+ \[.*\], shared by 2 groups", derived["z"])
+    assert re.match(r"\S+ GB/s between domains of \d+, \S+ x injection, \w+ \[.*\], shared by 2 groups", derived["z"])
 
 
 def test_a_recommended_grid_is_explained_with_the_same_numbers(recommend, explain):
@@ -186,6 +187,9 @@ def test_the_table_holds_all_of_it(run, explain, grid):
     assert f"{record['gpus']} devices" in text
     for rejection in record["rejected"]:
         assert f"rejected by {rejection['rule']}: {rejection['reason']}" in text
+    if nearest := record["nearest_grid"]:
+        sizes = list(nearest.values())
+        assert f"nearest grid that fits: {'x'.join(map(str, sizes))} ({math.prod(sizes)} devices)" in text
     for name in record["memory_terms_B"]:
         assert name.replace("_", " ") in text
 

@@ -94,9 +94,19 @@ def test_bare_numbers_of_a_machine_are_in_si(run, read_csv):
 
 
 def test_derived_bandwidths_are_shown_as_derived(run):
-    record = read(run("machines", "show", "alps", "--format", "json"))
-    assert record["derived_bandwidths"]
     assert "derived" in run("machines", "show", "alps").out
+    record = read(run("machines", "show", "alps", "--format", "json"))
+    derived = {entry["bandwidth"]: entry["value_B_per_s"] for entry in record["derived_bandwidths"]}
+    assert derived.keys() == {"inside (1,2)", "inside (1,4)", "inside (2,2)", "between"}
+    assert derived["between"] == pytest.approx(
+        record["network"]["efficiency"]["value"] * record["network"]["injection"]["value"]
+    )
+
+
+def test_what_was_measured_is_not_derived_as_well(run):
+    record = read(run("machines", "show", "perlmutter", "--format", "json"))
+    assert [(entry["inner"], entry["size"]) for entry in record["bandwidth"]["inside"]] == [(1, 2), (1, 4), (2, 2)]
+    assert record["derived_bandwidths"] == []
 
 
 @pytest.mark.parametrize("name", models.names())

@@ -61,6 +61,17 @@ def test_the_nearest_grid_has_as_many_devices_if_any_such_grid_fits(explain):
     assert math.prod(explain("1x1x4x3")["nearest_grid"].values()) in (8, 16)  # nothing splits 64 sequences by 3
 
 
+@pytest.mark.parametrize("grid", ["3x2x2x2", "32x1x1x1", "1x1x1x16", "1x16x3x1"])
+def test_the_nearest_grid_changes_the_axes_by_the_least_factors(explain, recommend, grid):
+    def distance(sizes):
+        return sum(abs(math.log2(size / wanted)) for size, wanted in zip(sizes, map(int, grid.split("x")), strict=True))
+
+    record = explain(grid, model="gpt-20b", batch=48)
+    nearest = tuple(record["nearest_grid"].values())
+    others = recommend(model="gpt-20b", batch=48, gpus=math.prod(nearest), top=10**6)["results"]
+    assert distance(nearest) == min(distance(result["grid"].values()) for result in others)
+
+
 def test_missing_memory_is_told_in_gib(explain):
     record = explain("1x1x1x4")
     (rejection,) = record["rejected"]
@@ -134,7 +145,7 @@ def test_a_count_that_no_grid_fits_names_the_rule_and_counts_that_work(run, refu
 
 @pytest.mark.parametrize(
     ("machine", "gpus", "batch"),
-    [("summit", 30, 96), ("perlmutter", 10, 96), ("perlmutter", 6200, 6144), ("frontier", 3, 8), ("aurora", 5, 12)],
+    [("summit", 30, 96), ("perlmutter", 10, 96), ("perlmutter", 7000, 6144), ("frontier", 3, 8), ("aurora", 5, 12)],
 )
 def test_the_nearest_counts_are_the_nearest(run, refused, machine, gpus, batch):
     def asked(count):

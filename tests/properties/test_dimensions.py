@@ -31,8 +31,8 @@ def question(monkeypatch):
         monkeypatch.setattr(module, name, getattr(module, name) * BYTE)
     sized = {name: Optimizer(o.state * BYTE, o.gradient * BYTE) for name, o in settings.OPTIMIZERS.items()}
     monkeypatch.setattr(settings, "OPTIMIZERS", sized)
-    plain = workload._flops
-    monkeypatch.setattr(workload, "_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
+    plain = workload.layer_flops
+    monkeypatch.setattr(workload, "layer_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
 
     def build(**chosen):
         sizes = ("activation_bytes", "weight_bytes", "gradient_bytes", "reserve", "communicator_buffer")
@@ -40,8 +40,8 @@ def question(monkeypatch):
         found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **chosen)
         bandwidths = found.bandwidths
         rate = BYTE / SECOND
-        inside, between, ceiling = (getattr(bandwidths, name) * rate for name in ("inside", "between", "ceiling"))
-        return replace(found, bandwidths=replace(bandwidths, inside=inside, between=between, ceiling=ceiling))
+        inside, between = (getattr(bandwidths, name) * rate for name in ("inside", "between"))
+        return replace(found, bandwidths=replace(bandwidths, inside=inside, between=between))
 
     return build
 
@@ -105,7 +105,7 @@ def test_bytes_over_a_bandwidth_are_a_time(collective):
 
 
 def test_a_share_of_a_bandwidth_is_a_bandwidth():
-    shared = shared_between(100e9 * BYTE / SECOND, inner=np.array([1, 2, 8]), domain=4)
+    shared = shared_between(100e9 * BYTE / SECOND, sharing=np.array([1, 2, 4]))
     assert (shared.to(BYTE / SECOND).magnitude / 1e9).tolist() == [100, 50, 25]
 
 

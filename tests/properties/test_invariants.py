@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine, script_machine
 from perfmodel import collectives, profiles
-from perfmodel.bandwidth import Bandwidths
+from perfmodel.bandwidth import Bandwidths, fewest_members
 from perfmodel.communication import communicate, traffic
 from perfmodel.compute import compute_time, gemm_rate
 from perfmodel.constraints import first_broken, grid_rules
@@ -197,18 +197,22 @@ def test_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout,
     settings, bandwidths = question.settings, question.bandwidths
     sizes = {name: factor * getattr(settings, name) for name in ("activation_bytes", "weight_bytes", "gradient_bytes")}
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)
-    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between", "ceiling")}
+    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between")}
     scaled = replace(question, settings=settings, bandwidths=replace(bandwidths, **rates))
     before, after = communicate(question, layout), communicate(scaled, layout)
     for name in ("weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce"):
         assert getattr(after, name) == pytest.approx(getattr(before, name))
 
 
-@given(JOBS, one_layout(), st.sampled_from(["inside", "between", "ceiling"]), st.floats(1, 100))
+@given(JOBS, one_layout(), st.sampled_from(["inside", "between"]), st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(question, layout, name, factor):
     faster = replace(question.bandwidths, **{name: factor * getattr(question.bandwidths, name)})
     before, after = communicate(question, layout), communicate(replace(question, bandwidths=faster), layout)
     assert all(after_ <= before_ for before_, after_ in zip(terms(before).values(), terms(after).values(), strict=True))
+
+
+def device_links(where):
+    return where.fabric.device_bandwidth.value if where.fabric.device_bandwidth else float("inf")
 
 
 @given(JOBS, one_layout())
@@ -220,7 +224,7 @@ def test_no_collective_beats_the_links_of_a_device_or_the_way_out_of_a_node(ques
             continue
         share = (link.size - 1) / link.size * (2 if collective.operation == "all-reduce" else 1)
         achieved = share * collective.buffer / collective.time
-        assert achieved <= bandwidths.ceiling * (1 + 1e-12)
+        assert achieved <= device_links(question.machine) * (1 + 1e-12)
         if link.inner * link.size > max(domain, 1) and layout.gpus > domain:
             assert achieved <= bandwidths.between * (1 + 1e-12)
             assert achieved * min(domain, link.inner) <= bandwidths.between * (1 + 1e-12)
@@ -236,8 +240,11 @@ def test_no_shipped_machine_has_a_group_that_beats_its_own_links(name):
             if where.network.topology == "none" and gpus > domain:
                 continue
             found = bandwidths.of_group(inner=inner, size=size, gpus=gpus)
-            assert 0 < found <= bandwidths.ceiling
+            assert 0 < found <= device_links(where)
             if not bandwidths.contained(inner=inner, size=size, gpus=gpus):
+                members = int(fewest_members(inner=inner, size=size, domain=domain))
+                if members > 1:
+                    assert found <= bandwidths.of_group(inner=inner, size=members, gpus=inner * members)
                 assert found <= where.network.injection.value * domain / where.node_devices / min(domain, inner)
 
 

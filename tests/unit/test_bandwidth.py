@@ -7,7 +7,7 @@ import pytest
 
 from machines import EVERY_SHAPE, figure, machine, script_machine
 from perfmodel import profiles
-from perfmodel.bandwidth import Bandwidths, derived_between, derived_inside, shared_between
+from perfmodel.bandwidth import Bandwidths, derived_between, derived_inside, fewest_members, shared_between, sharing
 from perfmodel.machine import Fabric
 from perfmodel.units import GIBI
 
@@ -39,7 +39,13 @@ def test_groups_get_what_the_authors_table_gives_them(name):
 
 
 def test_the_share_is_the_smaller_of_the_node_and_the_groups_inside():
-    assert shared_between(100.0, inner=np.array([1, 2, 4, 8, 512]), domain=4).tolist() == [100, 50, 25, 25, 25]
+    assert shared_between(100.0, sharing=sharing(inner=np.array([1, 2, 4, 8, 512]), size=8, domain=4)).tolist() == [
+        100,
+        50,
+        25,
+        25,
+        25,
+    ]
 
 
 def with_fabric(**changes):
@@ -93,7 +99,7 @@ def test_a_job_inside_one_domain_never_leaves_it(where):
 def test_a_block_that_straddles_a_boundary_leaves_its_node_though_it_is_shorter():
     bandwidths = Bandwidths.of(machine(4, between=12e9))
     assert not bandwidths.contained(inner=1, size=3, gpus=12)
-    assert bandwidths.of_group(inner=1, size=3, gpus=12) == 12e9
+    assert bandwidths.of_group(inner=1, size=3, gpus=12) == 12e9 / 4  # its shortest piece is one rank, with one NIC
     assert bandwidths.contained(inner=1, size=3, gpus=3)
 
 
@@ -103,6 +109,18 @@ def test_groups_of_one_send_nothing_and_need_no_network():
     assert bandwidths.of_group(inner=1, size=1, gpus=1) == float("inf")
 
 
+def test_a_group_uses_the_nics_that_its_members_reach_and_no_more():
+    rack = Bandwidths.of(machine(4, domain=72, between=3.6e12))
+    assert fewest_members(inner=1, size=64, domain=72) == 8
+    assert rack.of_group(inner=1, size=64, gpus=1152) == min(300e9, 3.6e12 * 8 / 72)
+    assert rack.of_group(inner=72, size=2, gpus=144) == 3.6e12 / 72
+
+
+def test_to_the_letter_of_the_paper_nothing_but_equation_7_counts():
+    literal = Bandwidths.of(machine(4, domain=72, between=3.6e12), literal=True)
+    assert literal.of_group(inner=4, size=64, gpus=1152) == 3.6e12 / 4
+
+
 def test_the_origin_says_which_rule_gave_the_number():
     bandwidths = Bandwidths.of(machine(4, inside={(1, 2): 7e9}, between=80e9))
     assert bandwidths.origin(inner=1, size=2, gpus=8) == "database (1, 2), assumed [T]"
@@ -110,7 +128,10 @@ def test_the_origin_says_which_rule_gave_the_number():
     assert bandwidths.origin(inner=1, size=8, gpus=8) == "80 GB/s between nodes, assumed [T]"
     assert bandwidths.origin(inner=4, size=2, gpus=8) == "80 GB/s between nodes, assumed [T], shared by 4 groups"
     derived = Bandwidths.of(machine(4, between=None))
-    assert derived.origin(inner=2, size=4, gpus=8) == "0.5 x 400 GB/s a node, assumed [T], shared by 2 groups"
+    assert (
+        derived.origin(inner=2, size=4, gpus=8)
+        == "200 GB/s between domains of 4, 0.5 x injection, assumed [T], shared by 2 groups"
+    )
 
 
 @pytest.mark.parametrize("name", profiles.names())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from machines import four_layers, golden, gpt, job, linears, machine, script_machine
-from perfmodel.communication import communicate, links, traffic
+from perfmodel.communication import communicate, links, ring_latency, traffic
 from perfmodel.layers import Linear
 from perfmodel.layout import NAMED_PLACEMENTS, Layout, placed
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
@@ -129,19 +129,25 @@ def test_the_later_script_s_layer_is_the_paper_s_with_two_gathers_and_single_red
     assert printed(communicate(question, layout).total, "0.018276972")
 
 
-def test_the_later_script_exchanges_places_of_transposed_layers_as_paper_fidelity_does():
-    # Same source, without latency: 5B on 512 GPUs of Perlmutter, batch 8192, best grid; 20B on 2048; 40B on 4096.
-    for layers, hidden, gpus, text in (
-        (24, 4096, 512, "0.452743"),
-        (32, 7168, 2048, "1.851414"),
-        (38, 9216, 4096, "3.635232"),
-    ):
-        model = linears(*four_layers(hidden, script=True), repeat=layers)
-        question = job(
-            model, script_machine("perlmutter", between=59.52), batch=8192, fidelity="paper", data_gradient_bytes=4
-        )
-        layout = Layout(1, 1, gpus, 1, AXONN, 8192 // gpus, recompute=0, weight_cache=NONE)
-        assert printed(communicate(question, layout).total, text)
+@pytest.mark.parametrize(
+    ("name", "between", "layers", "hidden", "gpus", "seconds"),
+    [
+        ("perlmutter", 59.52, 24, 4096, 512, "0.452743"),
+        ("perlmutter", 59.52, 32, 7168, 2048, "1.851414"),
+        ("perlmutter", 59.52, 38, 9216, 4096, "3.635232"),
+        ("frontier", 109.98, 38, 9216, 4096, "1.967349"),
+        ("frontier", 109.98, 42, 12288, 8192, "3.866140"),
+    ],
+)
+def test_the_later_script_s_best_grids_take_what_it_prints_without_latency(
+    *, name, between, layers, hidden, gpus, seconds
+):
+    # The same source: S 2048, B 8192, all of the best grids are depth only.
+    model = linears(*four_layers(hidden, script=True), repeat=layers)
+    where = script_machine(name, between=between)
+    question = job(model, where, batch=8192, fidelity="paper", data_gradient_bytes=4)
+    layout = Layout(1, 1, gpus, 1, AXONN, 8192 // gpus, recompute=0, weight_cache=NONE)
+    assert printed(communicate(question, layout).total, seconds)
 
 
 GATHERS = {  # (recomputation, caching): all-gathers of a weight, forward all-reduces
@@ -274,3 +280,18 @@ def test_gradients_are_summed_over_data_as_they_accumulate_unless_told_otherwise
         for asked in (None, 3)
     }
     assert sent == {("paper", None): 2, ("paper", 3): 3, ("flat", None): 4, ("flat", 3): 3}
+
+
+def test_the_latency_of_a_ring_is_its_hops_times_theirs():
+    # 8 ranks over two nodes of 4: two hops between nodes (5 us) and five inside (1 us), in every call.
+    asked = job(gpt(), machine(4), batch=8)
+    layout = Layout(1, 1, 8, 1)
+    calls = sum(float(entry.calls) for entry in traffic(asked, layout) if entry.link.axis == "z")
+    assert ring_latency(asked, layout) == pytest.approx(calls * (2 * 5e-6 + 5 * 1e-6))
+
+
+def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
+    asked = job(gpt(), machine(4), batch=8)
+    calls = sum(float(entry.calls) for entry in traffic(asked, Layout(1, 1, 1, 4)) if entry.link.axis == "data")
+    assert ring_latency(asked, Layout(1, 1, 1, 4)) == pytest.approx(calls * 2 * 3 * 1e-6)
+    assert ring_latency(asked, Layout(1, 1, 1, 1)) == 0

@@ -270,3 +270,17 @@ def test_a_block_that_starts_with_a_transposed_layer_keeps_an_input_split_over_x
     model = linears(Linear("down", 64, 16, transposed=True), sequence=8)
     found = [occupy(job(model), Layout(x, y, 1, 1, recompute=FULL)).activations for x, y in ((2, 1), (1, 2))]
     assert found == [8 * 64 * 2 / 2, 8 * 64 * 2]
+
+
+def test_the_largest_block_is_the_one_that_recomputation_holds_wherever_it_stands():
+    wide, narrow = Block("wide", (Linear("w", 256, 64),)), Block("narrow", (Linear("n", 64, 64),))
+    for blocks in ((wide, narrow), (narrow, wide)):
+        question = job(Model("two", 8, blocks))
+        assert occupy(question, Layout(1, 1, 1, 1, recompute=FULL)).recomputed_block == 8 * 256 * 2
+
+
+@pytest.mark.parametrize("cache", WEIGHT_CACHES)
+def test_no_more_weights_are_alive_than_there_are(cache):
+    model = linears(Linear("only", 64, 64, bias=False))
+    layout = Layout(1, 1, 2, 1, recompute=FULL, weight_cache=WEIGHT_CACHES.index(cache))
+    assert occupy(job(model, gradient_bytes=1), layout).gathered_weights == 64 * 64 * 2 + 2 * 64 * 64

@@ -167,6 +167,15 @@ def test_the_shortfall_is_that_of_the_grid_that_comes_nearest():
     assert rank(larger, Space(8, top=ALL)).feasible > 0
 
 
+def test_grids_that_fit_have_no_shortfall():
+    assert rank(job(), Space(8)).shortfall is None
+    some = rank(job(where=machine(4, memory=3.2e9), batch=48), Space(16))
+    assert some.feasible > 0
+    assert some.rejected["memory"] > 0
+    assert some.shortfall is not None
+    assert 0 < some.shortfall.missing == occupy(some.job, some.shortfall.layout).total - 3.2e9
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("gpus", 0), ("gpus", -4), ("micro_batch", 0), ("top", 0), ("gpus", 2**70)]
 )
