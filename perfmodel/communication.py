@@ -19,12 +19,12 @@ from typing import Literal
 
 import numpy as np
 
-from perfmodel import collectives
+from perfmodel import collectives, protocols
 from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
-from perfmodel.workload import Block, Embedding, Head, Linear
+from perfmodel.workload import Block, Embedding, Head, Layer, Linear
 
 Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
 Term = Literal["weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary"]
@@ -37,13 +37,18 @@ _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-para
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain."""
+    """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain.
+
+    At full fidelity also the path of its messages, and the least time of a call: issuing it.
+    """
 
     axis: str
     size: Number
     inner: Count
     bandwidth: BytesPerSecond
     crosses: Count
+    path: protocols.Path | None = None
+    issue: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,13 @@ class Collective:
     @property
     def time(self) -> Seconds:
         """Seconds of one call."""
-        function = getattr(collectives, self.operation.replace("-", "_"))
-        seconds: Seconds = function(self.buffer, size=self.link.size, bandwidth=self.link.bandwidth)
-        return seconds
+        name, link = self.operation.replace("-", "_"), self.link
+        if link.path is None:
+            seconds: Seconds = getattr(collectives, name)(self.buffer, size=link.size, bandwidth=link.bandwidth)
+            return seconds
+        along: Seconds = getattr(protocols, name)(self.buffer, link.path)
+        issued: Seconds = np.maximum(along, np.where(link.size > 1, link.issue, 0.0))
+        return issued
 
     @property
     def total(self) -> Seconds:
@@ -116,6 +125,10 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
         bandwidth = job.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
         crosses = np.logical_not(job.bandwidths.contained(inner=inner, size=size, gpus=gpus))
         found[axis] = Link(axis, 1.0 * size, inner, bandwidth, crosses)
+        if job.settings.fidelity == "full":
+            inside = np.logical_not(crosses)
+            path = protocols.path(job.constants, inner=inner, size=size, inside=inside, bandwidth=bandwidth)
+            found[axis] = replace(found[axis], path=path, issue=job.settings.host_time)
     return found
 
 
@@ -148,15 +161,23 @@ def ring_latency(job: Job, layout: Layout) -> Seconds:
 
 def traffic(job: Job, layout: Layout) -> Iterator[Collective]:
     """Every collective of a step, layer kind by layer kind."""
+    for _, _, sent in layer_traffic(job, layout):
+        yield from sent
+
+
+def layer_traffic(job: Job, layout: Layout) -> Iterator[tuple[Block, Layer, tuple[Collective, ...]]]:
+    """Every layer kind with its block and what it sends in a step (nothing, for most)."""
     normal = _setting(job, layout, links(job, layout))
     transposed = _transposed(normal)
     for block, layer in job.model.layers():
         if isinstance(layer, Linear):
-            yield from linear(transposed if layer.transposed else normal, block, layer)
+            yield block, layer, tuple(linear(transposed if layer.transposed else normal, block, layer))
         elif job.settings.fidelity != "paper" and isinstance(layer, Embedding):
-            yield from _embedding(normal, layer)
+            yield block, layer, tuple(_embedding(normal, layer))
         elif job.settings.fidelity != "paper" and isinstance(layer, Head):
-            yield from _head(normal, layer)
+            yield block, layer, tuple(_head(normal, layer))
+        else:
+            yield block, layer, ()
 
 
 def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.advice import count_problem, nearest_grid, refuse_count
-from perfmodel.communication import Collective, traffic
+from perfmodel.communication import Collective, layer_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError
@@ -18,7 +18,7 @@ from perfmodel.search import Space, rank
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction, predict
 from perfmodel.units import show
-from perfmodel.workload import Block, Embedding, Head, Layer, Linear
+from perfmodel.workload import Linear
 
 _SHOWN_RANKS = 4
 _EQUATIONS = {
@@ -126,7 +126,8 @@ def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str]
 
 
 def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
-    for block, layer, collective in _owned(job, layout):
+    sent = ((block, layer, one) for block, layer, every in layer_traffic(job, layout) for one in every)
+    for block, layer, collective in sent:
         link, time = collective.link, float(collective.time)
         inner, size = int(link.inner), int(link.size)
         yield ExplainedCollective(
@@ -138,20 +139,6 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
             time_per_call_s=time, time_s=float(collective.total),
             equation=_equation(collective, layer if isinstance(layer, Linear) else None, job, layout),
         )  # fmt: skip
-
-
-def _owned(job: Job, layout: Layout) -> Iterator[tuple[Block, Layer, Collective]]:
-    """Every collective with its block and layer; names do not tell, since the levels of a U-Net repeat them."""
-    layers = list(job.model.layers())
-    linear = iter([owner for owner in layers if isinstance(owner[1], Linear)])
-    tables = {owner[1].name: owner for owner in layers if isinstance(owner[1], (Embedding, Head))}
-    owner = layers[0]
-    for collective in traffic(job, layout):
-        if collective.term == "weight_gather":  # the first of each linear layer
-            owner = next(linear)
-        elif collective.term == "vocabulary":
-            owner = tables[collective.layer]
-        yield (*owner, collective)
 
 
 def _ranks(layout: Layout, axis: str) -> str:

@@ -19,9 +19,6 @@ _FILL = 96
 _DIVISIBLE = 8192  # depth from which a tile is worth dividing, see waves()
 _LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from start to end
 
-# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
-# vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
-HOST_TIME = units.parse("42 us", "s")
 # Shares of the large-product rate that flash kernels reach, forward and backward, at long sequences. FlashAttention-2:
 # 73 and 63 % of an A100's peak at best, its figures 4 to 6 a little less (arXiv 2307.08691); 0.87 of the peak is the
 # product's rate. The first FlashAttention: 40 and 30 % of the peak (the same paper: 25 to 40 %).
@@ -50,9 +47,7 @@ class Chip:
     worst_mode: float = 1.0
 
     @classmethod
-    def of(
-        cls, device: Device, *, gemm: float, host: Seconds = HOST_TIME, attention: tuple[float, float] = FLASH_2
-    ) -> "Chip":
+    def of(cls, device: Device, *, gemm: float, host: Seconds, attention: tuple[float, float] = FLASH_2) -> "Chip":
         """A profile's device; `gemm` is the rate of the best large products, of which the sustained share counts."""
         return cls(
             gemm=gemm * _figure(device.gemm_sustained, _GEMM_SUSTAINED),

@@ -6,6 +6,7 @@ from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
 from perfmodel.layout import Layout
 from perfmodel.machine import Dtype, Machine
+from perfmodel.protocols import Constants
 from perfmodel.settings import Settings
 from perfmodel.units import Count, Number
 from perfmodel.workload import Model
@@ -21,6 +22,7 @@ class Job:
     sequence: int
     settings: Settings
     bandwidths: Bandwidths
+    constants: Constants
 
     @classmethod
     def of(
@@ -39,7 +41,7 @@ class Job:
                 raise UsageError(f"the {name} is {value}, wanted at least 1")
         counted = settings or Settings()
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
-        return cls(model, machine, batch, length, counted, bandwidths)
+        return cls(model, machine, batch, length, counted, bandwidths, Constants.of(machine))
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch)."""

@@ -6,11 +6,20 @@ from types import MappingProxyType
 from typing import Literal
 
 from perfmodel.errors import UsageError
-from perfmodel.units import GIBI, KIBI
+from perfmodel.units import GIBI, KIBI, parse
 
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
-Fidelity = Literal["paper", "flat"]
+Fidelity = Literal["paper", "flat", "full"]
+
+# What runs beside computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient behind the weight
+# gradient's product, reduce-scatters behind the rest of the backward pass, gathers behind the layer before.
+Overlap = Literal["all-reduce", "reduce-scatter", "all-gather"]
+OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather")
+
+# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
+# vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
+HOST_TIME = parse("42 us", "s")
 
 # A layout holds these as indices, so that one array can mix them.
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
@@ -54,9 +63,13 @@ class Settings:
     `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
     `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds
     for one communicator, 4 MiB a channel each way on 32 channels (assumed).
+
+    At full fidelity: `overlap`, what runs beside computation; `contention`, seconds that computation and communication
+    lose to each other for each second that they run side by side (0.115: arXiv 2502.08145, Fig. 5, 12.38 s of
+    computation with 4.8 s beside it, 11.83 s alone); `host_time`, seconds to issue a kernel.
     """
 
-    fidelity: Fidelity = "flat"
+    fidelity: Fidelity = "full"
     activation_bytes: float = 2
     weight_bytes: float = 2
     gradient_bytes: float = 2
@@ -67,6 +80,9 @@ class Settings:
     vocabulary_multiple: int = 128
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
+    overlap: frozenset[Overlap] = frozenset(OVERLAPS)
+    contention: float = 0.115
+    host_time: float = HOST_TIME
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

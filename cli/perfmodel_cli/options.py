@@ -28,6 +28,7 @@ class PlacementChoice(StrEnum):
 class FidelityChoice(StrEnum):
     """How much of a step is modelled."""
 
+    full = "full"
     flat = "flat"
     paper = "paper"
 

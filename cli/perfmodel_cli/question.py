@@ -38,7 +38,7 @@ class Question:
     recompute: options.Recompute = options.RecomputeChoice.any
     weight_cache: options.WeightCache = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn
-    fidelity: options.Fidelity = options.FidelityChoice.flat
+    fidelity: options.Fidelity = options.FidelityChoice.full
     optimizer: options.Optimizer = "adamw"
     flash_attention: options.Flash = True
     dropout: options.Dropout = False

@@ -1,0 +1,185 @@
+"""Time of a step from its stages: what runs beside what, in closed form over arrays.
+
+Windows are local (arXiv 2502.08145, section V-D). While a stage runs, the weight of the next one is gathered: the next
+begins when both are done. The all-reduce of an input gradient runs beside the weight gradient's product.
+Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end.
+Forward all-reduces, and what embedding and loss send, are hidden by nothing. `timeline` plays the same rules as events.
+
+Two things that run side by side for a time t slow each other: together they take max(a, b) + contention * min(a, b).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.layout import Layout
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.stages import Segment, Stage
+from perfmodel.units import Number, Seconds
+
+_FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
+_NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """How the passes of a layout run, as 0 or 1 (or arrays of them), and what overlaps."""
+
+    full: Number
+    selective: Number
+    gather_again: Number
+    gather_back: Number
+    overlap: frozenset[str]
+    contention: float
+
+    @classmethod
+    def of(cls, layout: Layout, settings: Settings) -> "Mode":
+        """From a layout's recomputation and weight caching: which passes gather weights."""
+        full = 1.0 * (np.asarray(layout.recompute) == _FULL)
+        return cls(
+            full=full,
+            selective=1.0 * (np.asarray(layout.recompute) == _SELECTIVE),
+            gather_again=full * (np.asarray(layout.weight_cache) != _ALWAYS_KEPT),
+            gather_back=1.0 * (np.asarray(layout.weight_cache) == _NEVER_KEPT),
+            overlap=settings.overlap,
+            contention=settings.contention,
+        )
+
+    def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
+        """Seconds of two things: side by side if `kind` overlaps, else one after the other.
+
+        >>> Mode.of(Layout(1, 1, 1, 1), Settings(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
+        2.1
+        """
+        if kind not in self.overlap:
+            return first + second
+        return np.maximum(first, second) + self.contention * np.minimum(first, second)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass of one stage: what it takes by itself, the gather that it needs before, the scatter that it leaves."""
+
+    alone: Seconds
+    gather: Seconds = 0.0
+    scatter: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """Passes that follow one another, the whole of them `repeat` times."""
+
+    passes: tuple[Pass, ...]
+    repeat: int
+
+    @property
+    def first_gather(self) -> Seconds:
+        """The gather that must be done before the turn begins."""
+        return self.passes[0].gather
+
+    def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
+        """Seconds of each pass with the gather of the next beside it; `following` is needed after the last."""
+        gathers = [*(one.gather for one in self.passes[1:]), following]
+        return [mode.beside(one.alone, gather, "all-gather") for one, gather in zip(self.passes, gathers, strict=True)]
+
+
+def forward_alone(stage: Stage) -> Seconds:
+    """A forward pass without its gather."""
+    return stage.forward + stage.reduce
+
+
+def backward_alone(stage: Stage, mode: Mode) -> Seconds:
+    """A backward pass without gather: dI, then dW beside the all-reduce of dI, then the layers before."""
+    gradients = stage.input_gradient + mode.beside(stage.weight_gradient, stage.reduce_back, "all-reduce")
+    scattered = 0.0 if "reduce-scatter" in mode.overlap else stage.scatter
+    return stage.wait + mode.selective * stage.again + gradients + stage.others_back + scattered
+
+
+def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
+    """The forward pass of a micro-step."""
+    return [
+        Turn(tuple(Pass(forward_alone(stage), stage.gather) for stage in segment.stages), segment.repeat)
+        for segment in segments
+    ]
+
+
+def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
+    """The backward pass of a micro-step, recomputation before each turn of a checkpointed segment.
+
+    Embedding and head keep the table that they gathered in the forward pass.
+    """
+    turns = []
+    for segment in reversed(segments):
+        again: list[Pass] = []
+        if segment.checkpointed:
+            again = [Pass(mode.full * forward_alone(s), mode.gather_again * s.gather) for s in segment.stages]
+        kept = 1.0 * segment.checkpointed
+        back = [
+            Pass(backward_alone(stage, mode), kept * mode.gather_back * stage.gather, stage.scatter)
+            for stage in reversed(segment.stages)
+        ]
+        turns.append(Turn((*again, *back), segment.repeat))
+    return turns
+
+
+def chain(turns: list[Turn], mode: Mode) -> list[tuple[Turn, list[Seconds], list[Seconds]]]:
+    """Every turn with its windows when it is followed by itself, and when it is followed by what comes next."""
+    following = [*(turn.first_gather for turn in turns[1:]), 0.0]
+    return [
+        (turn, turn.windows(turn.first_gather, mode), turn.windows(after, mode))
+        for turn, after in zip(turns, following, strict=True)
+    ]
+
+
+def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+    """Seconds of one forward and backward pass: the first gather, all windows, the queue of scatters at the end."""
+    ahead, back = forward_turns(segments), backward_turns(segments, mode)
+    seconds: Seconds = ahead[0].first_gather
+    for turn, inside, out in chain([*ahead, *back], mode):
+        seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
+    if "reduce-scatter" in mode.overlap:
+        seconds = seconds + scatter_tail(chain(back, mode), mode)
+    return seconds
+
+
+def scatter_tail(back: list[tuple[Turn, list[Seconds], list[Seconds]]], mode: Mode) -> Seconds:
+    """Seconds that the queue of reduce-scatters lasts beyond the backward pass, and what it took from computation.
+
+    The queue ends at the latest of (end of pass k + all scatters from k on), over all k; counted from the end of the
+    backward pass: the scatters from k on, less the time after k. From turn to turn of a segment this grows or falls
+    evenly, so that its last turn, the one before, and its first decide.
+    """
+    tail: Seconds = 0.0
+    after: Seconds = 0.0
+    queued: Seconds = 0.0
+    for turn, inside, out in reversed(back):
+        last, time_out, scatters = _latest(turn, out)
+        tail = np.maximum(tail, last + queued - after)
+        if turn.repeat > 1:
+            earlier, time_in, _ = _latest(turn, inside)
+            before = earlier + queued + scatters - after - time_out
+            between = (turn.repeat - 2) * (scatters - time_in)
+            tail = np.maximum(tail, before + np.maximum(0.0, between))
+            after = after + (turn.repeat - 1) * time_in
+        after = after + time_out
+        queued = queued + turn.repeat * scatters
+    return tail + mode.contention * (queued - tail)
+
+
+def _latest(turn: Turn, windows: list[Seconds]) -> tuple[Seconds, Seconds, Seconds]:
+    """(max over passes of scatters from it on less the time after it, time of the turn, scatters of the turn)."""
+    latest: Seconds = -np.inf
+    time: Seconds = 0.0
+    scatters: Seconds = 0.0
+    for one, window in zip(reversed(turn.passes), reversed(windows), strict=True):
+        scatters = scatters + one.scatter
+        latest = np.maximum(latest, scatters - time)
+        time = time + window
+    return latest, time, scatters
+
+
+def _total(values: list[Seconds]) -> Seconds:
+    total: Seconds = 0.0
+    for value in values:
+        total = total + value
+    return total
