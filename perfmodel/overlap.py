@@ -67,20 +67,26 @@ class Pass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """Passes that follow one another, the whole of them `repeat` times."""
+    """Passes that follow one another, the whole of them `repeat` times.
+
+    `rerun`: so many passes at the begin are recomputation, which runs where `full` is 1 and is left out where it is 0.
+    """
 
     passes: tuple[Pass, ...]
     repeat: int
+    rerun: int = 0
+    full: Number = 0.0
 
     @property
     def first_gather(self) -> Seconds:
         """The gather that must be done before the turn begins."""
-        return self.passes[0].gather
+        return self.full * self.passes[0].gather + (1.0 - self.full) * self.passes[self.rerun].gather
 
     def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
         """Seconds of each pass with the gather of the next beside it; `following` is needed after the last."""
         gathers = [*(one.gather for one in self.passes[1:]), following]
-        return [mode.beside(one.alone, gather, "all-gather") for one, gather in zip(self.passes, gathers, strict=True)]
+        found = [mode.beside(one.alone, gather, "all-gather") for one, gather in zip(self.passes, gathers, strict=True)]
+        return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
 
 
 def forward_alone(stage: Stage) -> Seconds:
@@ -112,13 +118,13 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
     for segment in reversed(segments):
         again: list[Pass] = []
         if segment.checkpointed:
-            again = [Pass(mode.full * forward_alone(s), mode.gather_again * s.gather) for s in segment.stages]
+            again = [Pass(forward_alone(stage), mode.gather_again * stage.gather) for stage in segment.stages]
         kept = 1.0 * segment.checkpointed
         back = [
             Pass(backward_alone(stage, mode), kept * mode.gather_back * stage.gather, stage.scatter)
             for stage in reversed(segment.stages)
         ]
-        turns.append(Turn((*again, *back), segment.repeat))
+        turns.append(Turn((*again, *back), segment.repeat, len(again), mode.full))
     return turns
 
 

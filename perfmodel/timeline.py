@@ -1,0 +1,173 @@
+"""One grid's micro-step played as events on streams: computation, collectives in line, gathers, scatters.
+
+The rules are those of `overlap`, told event by event instead of in closed form; the two agree to rounding.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfmodel.overlap import Mode
+from perfmodel.stages import Segment, Stage
+from perfmodel.units import parse
+
+Stream = Literal["compute", "collectives", "gathers", "scatters"]
+STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters")
+_MICRO = parse("1 us", "s")  # the unit of Chrome's traces
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that occupies a stream from `start` to `end`, in seconds from the begin of the micro-step."""
+
+    stream: Stream
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class _Player:
+    """The clock of the compute stream and what the other streams hold."""
+
+    mode: Mode
+    now: float = 0.0
+    scattered: float = 0.0
+    queued: float = 0.0
+    events: list[Event] = field(default_factory=list)
+
+    def put(self, stream: Stream, name: str, seconds: float) -> None:
+        """One thing after the other."""
+        if seconds > 0:
+            self.events.append(Event(stream, name, self.now, self.now + seconds))
+            self.now += seconds
+
+    def both(self, own: tuple[Stream, str, float], other: tuple[Stream, str, float], kind: str) -> None:
+        """Two things, side by side if `kind` overlaps: each is slowed by what it shares with the other."""
+        if kind not in self.mode.overlap:
+            self.put(*other)
+            self.put(*own)
+            return
+        shared = self.mode.contention * min(own[2], other[2])
+        begin, end = self.now, self.now
+        for stream, name, seconds in (own, other):
+            if seconds > 0:
+                self.events.append(Event(stream, name, begin, begin + seconds + shared))
+                end = max(end, begin + seconds + shared)
+        self.now = end
+
+    def beside_gather(self, first_event: int, begin: float, name: str, seconds: float) -> None:
+        """A gather beside all that was put since `begin`; what ran beside it is stretched evenly."""
+        if "all-gather" not in self.mode.overlap:
+            self.put("gathers", name, seconds)
+            return
+        alone = self.now - begin
+        shared = self.mode.contention * min(alone, seconds)
+        if seconds > 0 and alone > 0:
+            stretch = (alone + shared) / alone
+            for index in range(first_event, len(self.events)):
+                one = self.events[index]
+                if one.stream != "scatters":
+                    start, end = (begin + (time - begin) * stretch for time in (one.start, one.end))
+                    self.events[index] = Event(one.stream, one.name, start, end)
+        if seconds > 0:
+            self.events.append(Event("gathers", name, begin, begin + seconds + shared))
+        self.now = begin + max(alone, seconds) + shared
+
+    def scatter(self, name: str, seconds: float) -> None:
+        """Queue a reduce-scatter behind those before it."""
+        if seconds > 0 and "reduce-scatter" in self.mode.overlap:
+            start = max(self.scattered, self.now)
+            self.scattered = start + seconds
+            self.queued += seconds
+            self.events.append(Event("scatters", name, start, self.scattered))
+
+    def finish(self) -> None:
+        """Wait for the scatters; what they took from computation while it ran beside them comes at the end."""
+        tail = max(0.0, self.scattered - self.now)
+        lost = self.mode.contention * (self.queued - tail)
+        self.now += tail
+        self.put("compute", "slowed by scatters", lost)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pass of a stage in the order of execution."""
+
+    stage: Stage
+    kind: Literal["forward", "recompute", "backward"]
+    gather: float
+
+
+def play(parts: tuple[Segment, ...], mode: Mode) -> tuple[list[Event], float]:
+    """The events of one micro-step of a single layout, and its end."""
+    player = _Player(mode)
+    steps = list(_steps(parts, mode))
+    player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        first_event, begin = len(player.events), player.now
+        _forward(player, step) if step.kind != "backward" else _backward(player, step.stage)
+        name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
+        player.beside_gather(first_event, begin, name, seconds)
+        if step.kind == "backward":
+            player.scatter(f"scatter {step.stage.name}", float(step.stage.scatter))
+    player.finish()
+    return player.events, player.now
+
+
+def _steps(parts: tuple[Segment, ...], mode: Mode) -> Iterator[_Step]:
+    """All passes of a micro-step in order, repeats written out."""
+    for segment in parts:
+        for _ in range(segment.repeat):
+            yield from (_Step(stage, "forward", float(stage.gather)) for stage in segment.stages)
+    for segment in reversed(parts):
+        for _ in range(segment.repeat):
+            yield from _steps_back(segment, mode)
+
+
+def _steps_back(segment: Segment, mode: Mode) -> Iterator[_Step]:
+    """A turn of a segment in the backward pass; embedding and head keep the table that they gathered."""
+    if segment.checkpointed and float(mode.full):
+        for stage in segment.stages:
+            yield _Step(stage, "recompute", float(mode.gather_again * stage.gather))
+    for stage in reversed(segment.stages):
+        yield _Step(stage, "backward", float(mode.gather_back * stage.gather) if segment.checkpointed else 0.0)
+
+
+def _forward(player: _Player, step: _Step) -> None:
+    player.put("compute", f"{step.kind} {step.stage.name}", float(step.stage.forward))
+    player.put("collectives", f"reduce {step.stage.name}", float(step.stage.reduce))
+
+
+def _backward(player: _Player, stage: Stage) -> None:
+    player.put("collectives", f"gather gradient {stage.name}", float(stage.wait))
+    player.put("compute", f"recompute attention {stage.name}", float(player.mode.selective * stage.again))
+    player.put("compute", f"input gradient {stage.name}", float(stage.input_gradient))
+    player.both(
+        ("compute", f"weight gradient {stage.name}", float(stage.weight_gradient)),
+        ("collectives", f"reduce gradient {stage.name}", float(stage.reduce_back)),
+        "all-reduce",
+    )
+    player.put("compute", f"backward before {stage.name}", float(stage.others_back))
+    if "reduce-scatter" not in player.mode.overlap:
+        player.put("scatters", f"scatter {stage.name}", float(stage.scatter))
+
+
+def chrome_trace(events: list[Event]) -> dict[str, object]:
+    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, a thread a stream."""
+    names = [
+        {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": stream}}
+        for tid, stream in enumerate(STREAMS)
+    ]
+    complete = [
+        {
+            "ph": "X",
+            "pid": 0,
+            "tid": STREAMS.index(event.stream),
+            "name": event.name,
+            "ts": event.start / _MICRO,
+            "dur": (event.end - event.start) / _MICRO,
+        }
+        for event in events
+    ]
+    return {"displayTimeUnit": "ms", "traceEvents": [*names, *complete]}
