@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfmodel import protocols
 from perfmodel.advice import count_problem, nearest_grid, refuse_count
 from perfmodel.communication import Collective, layer_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
@@ -13,10 +14,13 @@ from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, Layout
 from perfmodel.memory import capacity, occupy
+from perfmodel.overlap import Mode
 from perfmodel.ranks import groups
 from perfmodel.search import Space, rank
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
-from perfmodel.step import Prediction, predict
+from perfmodel.stages import segments
+from perfmodel.step import Prediction, chip, predict
+from perfmodel.timeline import Event, play
 from perfmodel.units import show
 from perfmodel.workload import Linear
 
@@ -100,6 +104,14 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     )  # fmt: skip
 
 
+def timeline(explanation: Explanation) -> tuple[list[Event], float]:
+    """The events of one micro-step of an explained grid, and its end; full fidelity only."""
+    job, layout, rate = explanation.job, explanation.layout, explanation.rate
+    if rate is None or job.settings.fidelity != "full":
+        raise UsageError(f"a timeline needs fidelity full, not {job.settings.fidelity}")
+    return play(segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings))
+
+
 def _leanest(space: Space, grid: Layout) -> Layout:
     """The setting that needs the least memory, within what the user fixed."""
     recompute = RECOMPUTES.index(space.recompute or "full")
@@ -158,6 +170,9 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
     ring = f"{'2 * ' if collective.operation == 'all-reduce' else ''}{size - 1}/{size}"
     buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
     rate = show(float(collective.link.bandwidth), "B/s")
+    if collective.link.path is not None:
+        way = protocols.choice(collective.operation, float(collective.buffer), collective.link.path)
+        return f"{number} {way}: {buffer} at {rate} of {size} ranks = {show(float(collective.time), 's')}".strip()
     return f"{number} {ring} * {buffer} / {rate} = {show(float(collective.time), 's')}".strip()
 
 
@@ -184,6 +199,8 @@ def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
 def _compute_equation(job: Job, layout: Layout, rate: GemmRate | None) -> str:
     if rate is None:
         return "the paper's model has no computation"
+    if job.settings.fidelity == "full":
+        return f"kernels one by one; large matrix products at {show(rate.value, 'flop/s')} ({rate.origin})"
     flops = float(np.asarray(hardware_flops(job, layout)))
     seconds = flops / (int(layout.gpus) * rate.value)
     return (

@@ -59,17 +59,22 @@ def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
     return Prediction(communication, compute, communication.total, memory, used, latency)
 
 
+def chip(job: Job, rate: GemmRate) -> Chip:
+    """The device as kernels see it."""
+    return Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time)
+
+
 def _full(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
     """(step, computation in it) at full fidelity: micro-steps, the all-reduce over data, the optimizer."""
-    chip = Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time)
-    parts, mode = segments(job, layout, chip), Mode.of(layout, job.settings)
-    updated = _update(job, layout, chip)
+    device = chip(job, rate)
+    parts, mode = segments(job, layout, device), Mode.of(layout, job.settings)
+    updated = _update(job, layout, device)
     steps = job.accumulation(layout)
     computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
     return steps * micro_step(parts, mode) + data_reduce(parts) + updated, computed
 
 
-def _update(job: Job, layout: Layout, chip: Chip) -> Seconds:
+def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
     """The optimizer's own time: its bytes over the memory bandwidth."""
     settings = job.settings
     return optimizer(
@@ -77,5 +82,5 @@ def _update(job: Job, layout: Layout, chip: Chip) -> Seconds:
         state=settings.optimizer_bytes,
         gradient=settings.kept_gradient_bytes,
         weight=settings.weight_bytes,
-        chip=chip,
+        chip=device,
     )

@@ -16,6 +16,7 @@ from perfmodel.memory import capacity
 from perfmodel.search import Ranking
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
+from perfmodel.timeline import Event
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
 Record = dict[str, Any]
@@ -57,6 +58,12 @@ def explanation_record(explanation: Explanation) -> Record:
             "nearest_grid": _grid_record(explanation.nearest) if explanation.nearest else None,
         }
     )
+
+
+def timeline_record(events: list[Event], end: float) -> Record:
+    """The events of a micro-step in order of time."""
+    ordered = sorted(events, key=lambda event: (event.start, event.end))
+    return {"micro_step_s": end, "events": [asdict(event) for event in ordered]}
 
 
 def model_record(model: Model) -> Record:

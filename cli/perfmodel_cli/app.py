@@ -104,7 +104,8 @@ def recommend(
 @example("perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048")
 def explain(
     question: Question,
-    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")],
+    grid: options.Grid,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Show what runs when in a micro-step instead.")] = False,
     output: options.Output = options.Format.table,
 ) -> None:
     """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in."""
@@ -113,8 +114,34 @@ def explain(
 
     wanted = explaining.parse_grid(grid)
     explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
+    if timeline:
+        shown = tables.timeline_record(*explaining.timeline(explanation))
+        _show(shown, shown["events"], output, lambda: _renderer("render_explanation").timeline(shown))
+        return
     record = tables.explanation_record(explanation)
     _show(record, record["collectives"], output, lambda: _renderer("render_explanation").explanation(record))
+
+
+@app.command()
+@asks
+@example("perfmodel trace --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048 trace.json")
+def trace(
+    question: Question,
+    grid: options.Grid,
+    file: Annotated[str, typer.Argument(help="The file to write; Perfetto and chrome://tracing open it.")],
+) -> None:
+    """Write what runs when in a micro-step of one grid as a Chrome trace."""
+    import json
+
+    from perfmodel import explain as explaining
+    from perfmodel.files import write_whole
+    from perfmodel.timeline import chrome_trace
+
+    wanted = explaining.parse_grid(grid)
+    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
+    events, end = explaining.timeline(explanation)
+    write_whole(Path(file), json.dumps(chrome_trace(events), allow_nan=False) + "\n")
+    typer.echo(f"wrote {len(events):,} events of a micro-step of {end:.4g} s to {file}")
 
 
 @machines.command("list")

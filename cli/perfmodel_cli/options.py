@@ -86,6 +86,7 @@ VocabularyMultiple = Annotated[
     ),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
+Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
 
 

@@ -38,8 +38,20 @@ _LEAST = parse("1 ms", "s")  # of a table's unit, shown as less
 _LEGEND = (
     "AG = all-gather, RS = reduce-scatter, AR = all-reduce; vocab = all of embedding and head; micro batch = sequences "
     "a device x steps; weight cache = how long a weight gathered over Z is kept (forward: until its backward pass); "
-    "(latency) = ring hops x the profile's latency, NOT in the step: no latency and no overlap is counted yet"
 )
+_BESIDE = {
+    True: (
+        "ex-\nposed",
+        "exposed_communication_time_s",
+        "exposed = what of the communication computation does not hide",
+    ),
+    False: (
+        "(lat-\nency)",
+        "latency_not_counted_s",
+        "(latency) = ring hops x the profile's latency, NOT in the step: this fidelity counts no latency and no overlap",
+    ),
+}
+"""A ranking's last column of times, at full fidelity and below: heading, key of the record, explanation."""
 
 
 def ranking(record: Record, found: Ranking) -> Group:
@@ -48,12 +60,13 @@ def ranking(record: Record, found: Ranking) -> Group:
     capacity = record["memory_capacity_B"]
     table = table_of(
         "#", "grid\nx,y,z,data", *(["ranks\norder"] if ordered else []), "micro\nbatch", "recom-\npute",
-        "weight\ncache", "step", "compute", *_COLUMNS, "(lat-\nency)", f"GiB of\n{capacity / GIBI:.4g}", "MFU\n%",
+        "weight\ncache", "step", "compute", *_COLUMNS, _BESIDE[record["fidelity"] == "full"][0], f"GiB of\n{capacity / GIBI:.4g}", "MFU\n%",
         wraps=False,
     )  # fmt: skip
     clock = Clock.of(max(result["step_time_s"] for result in record["results"]))
     for result in record["results"]:
-        table.add_row(*_result(result, clock, capacity, ordered=ordered))
+        beside = result[_BESIDE[record["fidelity"] == "full"][1]]
+        table.add_row(*_result(result, clock, capacity, beside, ordered=ordered))
     return Group(*heading(record), Text(f"times in {clock.name} a step"), table, *_fate(record, found))
 
 
@@ -80,7 +93,7 @@ class Clock:
         return f"{scaled:.{min(places, 3)}f}" if scaled else "0"
 
 
-def _result(result: Record, clock: Clock, capacity: float, *, ordered: bool) -> list[str]:
+def _result(result: Record, clock: Clock, capacity: float, beside: float, *, ordered: bool) -> list[str]:
     grid = "x".join(str(size) for size in result["grid"].values())
     terms = result["communication_s"]
     over = "!" if result["memory_B"] > capacity else ""
@@ -89,7 +102,7 @@ def _result(result: Record, clock: Clock, capacity: float, *, ordered: bool) -> 
         f"{result['micro_batch']}x{result['accumulation_steps']:g}", result["recompute"], result["weight_cache"],
         clock.show(result["step_time_s"], digits=4), clock.show(result["compute_time_s"]),
         *(clock.show(sum(terms[term] for term in column)) for column in _COLUMNS.values()),
-        clock.show(result["latency_not_counted_s"]),
+        clock.show(beside),
         f"{result['memory_B'] / GIBI:.1f}{over}", percent(result["model_flops_utilization"]),
     ]  # fmt: skip
 
@@ -123,7 +136,7 @@ def _fate(record: Record, found: Ranking) -> Iterable[Text]:
     yield Text(f"Compute: {record['compute_source']}")
     yield Text(f"Bandwidths: {record['bandwidth_source']}")
     yield Text(f"Sources in brackets: perfmodel machines show {record['machine']}")
-    yield Text(_LEGEND, style="dim")
+    yield Text(_LEGEND + _BESIDE[record["fidelity"] == "full"][2], style="dim")
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:

@@ -10,6 +10,9 @@ from rich.text import Text
 from perfmodel.units import show
 from perfmodel_cli.render import TERMS, Record, heading, percent, table_of
 
+_SHOWN_EVENTS = 20  # at the begin and at the end of a timeline
+_BAR = 40
+
 
 def explanation(record: Record) -> Group:
     """The answer of `explain`."""
@@ -91,6 +94,14 @@ def _step(record: Record) -> Text:
     parts = ", ".join(
         f"{name.replace(chr(10), ' ')} {show(record['communication_s'][term], 's')}" for term, name in TERMS.items()
     )
+    if record["fidelity"] == "full":
+        return Text(
+            f"Step {show(record['step_time_s'], 's')} = compute {show(record['compute_time_s'], 's')} + exposed "
+            f"{show(record['exposed_communication_time_s'], 's')} of communication "
+            f"{show(record['communication_time_s'], 's')} ({parts}); "
+            f"MFU {percent(record['model_flops_utilization'])} %",
+            style="bold",
+        )
     compute = f"compute {show(record['compute_time_s'], 's')} + " if record["compute_time_s"] is not None else ""
     return Text(
         f"Step {show(record['step_time_s'], 's')} = {compute}"
@@ -103,3 +114,23 @@ def _step(record: Record) -> Text:
 def _memory(record: Record) -> Text:
     terms = ", ".join(f"{name.replace('_', ' ')} {show(size, 'B')}" for name, size in record["memory_terms_B"].items())
     return Text(f"Memory {show(record['memory_B'], 'B')} of {show(record['memory_capacity_B'], 'B')}: {terms}")
+
+
+def timeline(record: Record) -> Group:
+    """The begin and the end of a micro-step as bars on a common clock."""
+    events = record["events"]
+    shown = [*events[:_SHOWN_EVENTS], *events[max(_SHOWN_EVENTS, len(events) - _SHOWN_EVENTS) :]]
+    table = table_of("stream", "what", "start", "seconds", "0 ... micro-step")
+    for index, event in enumerate(shown):
+        if index == _SHOWN_EVENTS:
+            table.add_row("...", f"{len(events) - len(shown):,} more", "", "", "")
+        length = show(event["end"] - event["start"], "s")
+        table.add_row(event["stream"], event["name"], show(event["start"], "s"), length, _bar(event, record))
+    return Group(Text(f"micro-step of {show(record['micro_step_s'], 's')}, {len(events):,} events"), table)
+
+
+def _bar(event: Record, record: Record) -> str:
+    scale: float = _BAR / record["micro_step_s"]
+    left = min(int(event["start"] * scale), _BAR - 1)
+    length = max(1, round((event["end"] - event["start"]) * scale))
+    return " " * left + "#" * length
