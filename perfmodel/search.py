@@ -92,9 +92,9 @@ class Ranking:
         return int(np.size(self.layouts.x))
 
 
-def rank(job: Job, space: Space) -> Ranking:
-    """Search `space`; an empty ranking is an answer too (the caller explains it)."""
-    grids = shapes(space.gpus)
+def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
+    """Search `space`, or only the grids of it in `among`; an empty ranking is an answer (the caller explains it)."""
+    grids = shapes(space.gpus) if among is None else among
     placements = orders(grids, space.placements).sum(axis=1)
     rules = grid_rules(job)
     reasons = first_broken(rules, grids)
