@@ -8,6 +8,7 @@ Forward all-reduces, and what embedding and loss send, are hidden by nothing. `t
 Two things that run side by side for a time t slow each other: together they take max(a, b) + contention * min(a, b).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +59,12 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """One pass of one stage: what it takes by itself, the gather that it needs before, the scatter that it leaves."""
+    """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent."""
 
     alone: Seconds
     gather: Seconds = 0.0
     scatter: Seconds = 0.0
+    data: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +123,7 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
             again = [Pass(forward_alone(stage), mode.gather_again * stage.gather) for stage in segment.stages]
         kept = 1.0 * segment.checkpointed
         back = [
-            Pass(backward_alone(stage, mode), kept * mode.gather_back * stage.gather, stage.scatter)
+            Pass(backward_alone(stage, mode), kept * mode.gather_back * stage.gather, stage.scatter, stage.data)
             for stage in reversed(segment.stages)
         ]
         turns.append(Turn((*again, *back), segment.repeat, len(again), mode.full))
@@ -144,44 +146,53 @@ def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
     for turn, inside, out in chain([*ahead, *back], mode):
         seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
     if "reduce-scatter" in mode.overlap:
-        seconds = seconds + scatter_tail(chain(back, mode), mode)
+        seconds = seconds + _queue(chain(back, mode), mode, lambda one: one.scatter)
     return seconds
 
 
-def scatter_tail(back: list[tuple[Turn, list[Seconds], list[Seconds]]], mode: Mode) -> Seconds:
-    """Seconds that the queue of reduce-scatters lasts beyond the backward pass, and what it took from computation.
+def data_reduce(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+    """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last backward pass."""
+    if "data" in mode.overlap:
+        return _queue(chain(backward_turns(segments, mode), mode), mode, lambda one: one.data)
+    return _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
 
-    The queue ends at the latest of (end of pass k + all scatters from k on), over all k; counted from the end of the
-    backward pass: the scatters from k on, less the time after k. From turn to turn of a segment this grows or falls
-    evenly, so that its last turn, the one before, and its first decide.
+
+def _queue(
+    back: list[tuple[Turn, list[Seconds], list[Seconds]]], mode: Mode, sent: Callable[[Pass], Seconds]
+) -> Seconds:
+    """Seconds that a queue of messages lasts beyond the backward pass, and what it took from computation.
+
+    Each pass leaves a message at its end. The queue ends at the latest of (end of pass k + all messages from k on),
+    over all k; counted from the end of the backward pass: the messages from k on, less the time after k. From turn to
+    turn of a segment this grows or falls evenly, so that its last turn, the one before, and its first decide.
     """
     tail: Seconds = 0.0
     after: Seconds = 0.0
     queued: Seconds = 0.0
     for turn, inside, out in reversed(back):
-        last, time_out, scatters = _latest(turn, out)
+        last, time_out, messages = _latest(turn, out, sent)
         tail = np.maximum(tail, last + queued - after)
         if turn.repeat > 1:
-            earlier, time_in, _ = _latest(turn, inside)
-            before = earlier + queued + scatters - after - time_out
-            between = (turn.repeat - 2) * (scatters - time_in)
+            earlier, time_in, _ = _latest(turn, inside, sent)
+            before = earlier + queued + messages - after - time_out
+            between = (turn.repeat - 2) * (messages - time_in)
             tail = np.maximum(tail, before + np.maximum(0.0, between))
             after = after + (turn.repeat - 1) * time_in
         after = after + time_out
-        queued = queued + turn.repeat * scatters
+        queued = queued + turn.repeat * messages
     return tail + mode.contention * (queued - tail)
 
 
-def _latest(turn: Turn, windows: list[Seconds]) -> tuple[Seconds, Seconds, Seconds]:
-    """(max over passes of scatters from it on less the time after it, time of the turn, scatters of the turn)."""
+def _latest(turn: Turn, windows: list[Seconds], sent: Callable[[Pass], Seconds]) -> tuple[Seconds, Seconds, Seconds]:
+    """(max over passes of messages from it on less the time after it, time of the turn, messages of the turn)."""
     latest: Seconds = -np.inf
     time: Seconds = 0.0
-    scatters: Seconds = 0.0
+    messages: Seconds = 0.0
     for one, window in zip(reversed(turn.passes), reversed(windows), strict=True):
-        scatters = scatters + one.scatter
-        latest = np.maximum(latest, scatters - time)
+        messages = messages + sent(one)
+        latest = np.maximum(latest, messages - time)
         time = time + window
-    return latest, time, scatters
+    return latest, time, messages
 
 
 def _total(values: list[Seconds]) -> Seconds:

@@ -14,8 +14,10 @@ Fidelity = Literal["paper", "flat", "full"]
 
 # What runs beside computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient behind the weight
 # gradient's product, reduce-scatters behind the rest of the backward pass, gathers behind the layer before.
-Overlap = Literal["all-reduce", "reduce-scatter", "all-gather"]
-OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather")
+Overlap = Literal["all-reduce", "reduce-scatter", "all-gather", "data"]
+OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather", "data")
+# AxoNN overlaps the first three; "data" sends each layer's gradient over data as soon as the last micro-step has it.
+AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
 
 # Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
 # vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
@@ -66,10 +68,11 @@ class Settings:
 
     At full fidelity: `overlap`, what runs beside computation; `contention`, seconds that computation and communication
     lose to each other for each second that they run side by side (0.115: arXiv 2502.08145, Fig. 5, 12.38 s of
-    computation with 4.8 s beside it, 11.83 s alone); `host_time`, seconds to issue a kernel.
+    computation with 4.8 s beside it, 11.83 s alone); `host_time`, seconds to issue a kernel;
+    `flash_version`, of the attention kernel.
     """
 
-    fidelity: Fidelity = "full"
+    fidelity: Fidelity = "flat"
     activation_bytes: float = 2
     weight_bytes: float = 2
     gradient_bytes: float = 2
@@ -80,9 +83,10 @@ class Settings:
     vocabulary_multiple: int = 128
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
-    overlap: frozenset[Overlap] = frozenset(OVERLAPS)
+    overlap: frozenset[Overlap] = AXONN_OVERLAPS
     contention: float = 0.115
     host_time: float = HOST_TIME
+    flash_version: Literal[1, 2] = 2
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -92,6 +96,10 @@ class Settings:
         for axis, size in self.fixed.items():
             if size > self.maximum.get(axis, size):
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
+        if self.flash_version not in (1, 2) or self.host_time < 0:
+            raise UsageError(
+                f"flash version {self.flash_version}, host time {self.host_time} s: wanted 1 or 2, and a time"
+            )
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         sizes = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.sent_gradient_bytes)

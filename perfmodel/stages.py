@@ -144,8 +144,3 @@ def computation(parts: tuple[Segment, ...], *, full: Seconds, selective: Seconds
             back = stage.input_gradient + stage.weight_gradient + stage.others_back + selective * stage.again
             total = total + segment.repeat * (rerun * stage.forward + back)
     return total
-
-
-def data_reduce(parts: tuple[Segment, ...]) -> Seconds:
-    """Seconds of the all-reduces over data at the end of a step."""
-    return _total(segment.repeat * stage.data for segment in parts for stage in segment.stages)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from perfmodel.communication import Communication, communicate, ring_latency
 from perfmodel.compute import GemmRate, compute_time, utilization
-from perfmodel.gemm import Chip
+from perfmodel.gemm import FLASH_1, FLASH_2, Chip
 from perfmodel.job import Job
 from perfmodel.kernels import optimizer
 from perfmodel.layout import Layout
 from perfmodel.memory import Memory, occupy, replicated_parameters, sharded_parameters
-from perfmodel.overlap import Mode, micro_step
-from perfmodel.stages import computation, data_reduce, segments
+from perfmodel.overlap import Mode, data_reduce, micro_step
+from perfmodel.stages import computation, segments
 from perfmodel.units import Number, Seconds
 
 
@@ -61,7 +61,8 @@ def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
 
 def chip(job: Job, rate: GemmRate) -> Chip:
     """The device as kernels see it."""
-    return Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time)
+    attention = FLASH_1 if job.settings.flash_version == 1 else FLASH_2
+    return Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
 
 
 def _full(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
@@ -71,7 +72,7 @@ def _full(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
     updated = _update(job, layout, device)
     steps = job.accumulation(layout)
     computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
-    return steps * micro_step(parts, mode) + data_reduce(parts) + updated, computed
+    return steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated, computed
 
 
 def _update(job: Job, layout: Layout, device: Chip) -> Seconds:

@@ -11,8 +11,9 @@ from perfmodel.overlap import Mode
 from perfmodel.stages import Segment, Stage
 from perfmodel.units import parse
 
-Stream = Literal["compute", "collectives", "gathers", "scatters"]
-STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters")
+Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
+STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters", "data")
+_QUEUES: tuple[Stream, ...] = ("scatters", "data")
 _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
 
@@ -32,8 +33,8 @@ class _Player:
 
     mode: Mode
     now: float = 0.0
-    scattered: float = 0.0
-    queued: float = 0.0
+    ends: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
+    queued: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
     events: list[Event] = field(default_factory=list)
 
     def put(self, stream: Stream, name: str, seconds: float) -> None:
@@ -67,27 +68,27 @@ class _Player:
             stretch = (alone + shared) / alone
             for index in range(first_event, len(self.events)):
                 one = self.events[index]
-                if one.stream != "scatters":
+                if one.stream not in _QUEUES:
                     start, end = (begin + (time - begin) * stretch for time in (one.start, one.end))
                     self.events[index] = Event(one.stream, one.name, start, end)
         if seconds > 0:
             self.events.append(Event("gathers", name, begin, begin + seconds + shared))
         self.now = begin + max(alone, seconds) + shared
 
-    def scatter(self, name: str, seconds: float) -> None:
-        """Queue a reduce-scatter behind those before it."""
-        if seconds > 0 and "reduce-scatter" in self.mode.overlap:
-            start = max(self.scattered, self.now)
-            self.scattered = start + seconds
-            self.queued += seconds
-            self.events.append(Event("scatters", name, start, self.scattered))
+    def queue(self, stream: Stream, name: str, seconds: float) -> None:
+        """Send something behind what its stream still holds."""
+        if seconds > 0:
+            start = max(self.ends[stream], self.now)
+            self.ends[stream] = start + seconds
+            self.queued[stream] += seconds
+            self.events.append(Event(stream, name, start, self.ends[stream]))
 
     def finish(self) -> None:
-        """Wait for the scatters; what they took from computation while it ran beside them comes at the end."""
-        tail = max(0.0, self.scattered - self.now)
-        lost = self.mode.contention * (self.queued - tail)
-        self.now += tail
-        self.put("compute", "slowed by scatters", lost)
+        """Wait for the queues, each for itself; what they took from computation beside them comes at the end."""
+        tails = {stream: max(0.0, self.ends[stream] - self.now) for stream in _QUEUES}
+        self.now += sum(tails.values())
+        lost = sum(self.queued[stream] - tails[stream] for stream in _QUEUES)
+        self.put("compute", "slowed by scatters and gradients", self.mode.contention * lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class _Step:
     gather: float
 
 
-def play(parts: tuple[Segment, ...], mode: Mode) -> tuple[list[Event], float]:
-    """The events of one micro-step of a single layout, and its end."""
+def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
+    """The events of one micro-step of a single layout, and its end; the last one sends the gradients over data."""
     player = _Player(mode)
     steps = list(_steps(parts, mode))
     player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
@@ -110,9 +111,21 @@ def play(parts: tuple[Segment, ...], mode: Mode) -> tuple[list[Event], float]:
         name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
         player.beside_gather(first_event, begin, name, seconds)
         if step.kind == "backward":
-            player.scatter(f"scatter {step.stage.name}", float(step.stage.scatter))
+            _leave(player, step.stage, last=last)
     player.finish()
+    if last and "data" not in mode.overlap:
+        for segment in parts:
+            for stage in segment.stages:
+                player.put("data", f"reduce {segment.repeat} x {stage.name}", float(segment.repeat * stage.data))
     return player.events, player.now
+
+
+def _leave(player: _Player, stage: Stage, *, last: bool) -> None:
+    """What a backward pass leaves to be sent behind its back."""
+    if "reduce-scatter" in player.mode.overlap:
+        player.queue("scatters", f"scatter {stage.name}", float(stage.scatter))
+    if last and "data" in player.mode.overlap:
+        player.queue("data", f"reduce {stage.name}", float(stage.data))
 
 
 def _steps(parts: tuple[Segment, ...], mode: Mode) -> Iterator[_Step]:

@@ -1,12 +1,12 @@
 """Options shared by the commands, each spelled once. No numpy here: --help must be quick."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from perfmodel.errors import UsageError
-from perfmodel.settings import OPTIMIZERS
+from perfmodel.settings import OPTIMIZERS, OVERLAPS
 
 
 class Format(StrEnum):
@@ -69,7 +69,11 @@ Placement = Annotated[
     typer.Option("--placement", help="Axes innermost first: axonn y,x,z,data; paper x,y,z,data; any of 24."),
 ]
 Fidelity = Annotated[
-    FidelityChoice, typer.Option("--fidelity", help="flat: communication and compute; paper: equations 1 to 7 alone.")
+    FidelityChoice,
+    typer.Option(
+        "--fidelity",
+        help="full: kernels, latency, protocols, overlap; flat: bandwidth and a flat rate; paper: equations 1 to 7 alone.",
+    ),
 ]
 Fix = Annotated[str, typer.Option("--fix", help="Axes of given size, such as x=4,z=8.")]
 Maximum = Annotated[str, typer.Option("--max", help="Largest sizes of axes, such as z=64.")]
@@ -85,6 +89,11 @@ VocabularyMultiple = Annotated[
         "--vocabulary-multiple", min=0, max=2**31, help="Pad the vocabulary to a multiple of this times x*y; 0 = never."
     ),
 ]
+OverlapNames = Annotated[
+    str, typer.Option("--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)}.")
+]
+FlashVersion = Annotated[int, typer.Option("--flash-version", help="Of the attention kernel: 1 or 2.")]
+HostTime = Annotated[str, typer.Option("--host-time", help="Time to issue a kernel, such as '42 us'.")]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
@@ -107,6 +116,21 @@ def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, i
             raise UsageError(f"{option} gives {name} twice")
         found[name] = int(number)
     return found
+
+
+def overlaps(text: str) -> frozenset[Any]:
+    """Read `none`, or names of what overlaps.
+
+    >>> sorted(overlaps("all-gather,data"))
+    ['all-gather', 'data']
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in OVERLAPS]
+    if text.strip() == "none":
+        return frozenset()
+    if unknown or not names:
+        raise UsageError(f"--overlap {text!r}: wanted none, or some of {', '.join(OVERLAPS)}")
+    return frozenset(names)
 
 
 def count_or_any(text: str, option: str) -> int | None:

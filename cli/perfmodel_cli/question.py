@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.units import parse
 from perfmodel_cli import options
 
 if TYPE_CHECKING:
@@ -38,12 +39,15 @@ class Question:
     recompute: options.Recompute = options.RecomputeChoice.any
     weight_cache: options.WeightCache = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn
-    fidelity: options.Fidelity = options.FidelityChoice.full
+    fidelity: options.Fidelity = options.FidelityChoice.flat
     optimizer: options.Optimizer = "adamw"
     flash_attention: options.Flash = True
     dropout: options.Dropout = False
     element_bytes: options.ElementBytes = ""
     vocabulary_multiple: options.VocabularyMultiple = 128
+    overlap: options.OverlapNames = ",".join(sorted(AXONN_OVERLAPS))
+    flash_version: options.FlashVersion = 2
+    host_time: options.HostTime = "42 us"
     ignore_memory: options.IgnoreMemory = False
 
     def job(self, *, fix: str = "", maximum: str = "") -> "Job":
@@ -58,6 +62,9 @@ class Question:
             dropout=self.dropout,
             vocabulary_multiple=self.vocabulary_multiple,
             ignore_memory=self.ignore_memory,
+            overlap=options.overlaps(self.overlap),
+            flash_version=self.flash_version,  # type: ignore[arg-type]
+            host_time=parse(self.host_time, "s"),
             fixed=options.assignments(fix, _AXES, "--fix"),
             maximum=options.assignments(maximum, _AXES, "--max"),
             **self._element_sizes(),

@@ -13,7 +13,7 @@ from perfmodel.compute import gemm_rate
 from perfmodel.gemm import Chip
 from perfmodel.job import Job
 from perfmodel.layout import Layout
-from perfmodel.overlap import Mode, micro_step
+from perfmodel.overlap import Mode, data_reduce, micro_step
 from perfmodel.settings import OVERLAPS, Settings
 from perfmodel.stages import computation, segments
 from perfmodel.step import predict, step_time
@@ -50,11 +50,13 @@ def test_the_closed_form_is_the_end_of_the_timeline(model, overlap):
                 events, end = play(parts, mode)
                 assert float(micro_step(parts, mode)) == pytest.approx(end, rel=1e-9)
                 assert max(event.end for event in events) <= end * (1 + 1e-9)
+                _, whole = play(parts, mode, last=True)
+                assert float(micro_step(parts, mode) + data_reduce(parts, mode)) == pytest.approx(whole, rel=1e-9)
 
 
-@given(SIZES, SIZES, SIZES, SIZES, st.integers(0, 2), st.integers(0, 2), st.sampled_from(SUBSETS))
-def test_more_overlap_is_never_slower(x, y, z, data, recompute, cache, overlap):
-    layout = Layout(x, y, z, data, 0, 1, recompute, cache)
+@given(st.tuples(SIZES, SIZES, SIZES, SIZES), st.integers(0, 2), st.integers(0, 2), st.sampled_from(SUBSETS))
+def test_more_overlap_is_never_slower(grid, recompute, cache, overlap):
+    layout = Layout(*grid, 0, 1, recompute, cache)
     job = asked(MODELS["gpt"], overlap=overlap)
     before = step_time(job, layout, gemm_rate(job))
     for more in OVERLAPS:
