@@ -1,0 +1,262 @@
+"""Measured steps from a CSV file of documented columns: every problem with its line, every good row kept."""
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from perfmodel.errors import FileProblems, PerfmodelError, nearest
+from perfmodel.settings import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap
+
+# Every column with what it holds: the documentation, the check of a file's heading, and the message are made of this.
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "machine": "a shipped machine, or the path of a profile",
+        "model": "a preset, the path of a model, or six numbers: hidden,layers,heads,kv_heads,ffn,vocabulary",
+        "hidden": "instead of `model`, each of the six in a column of its own: width",
+        "layers": "blocks",
+        "heads": "attention heads",
+        "kv_heads": "key-value heads; empty: as many as heads",
+        "ffn": "width between the two MLP layers; empty: 4 x hidden",
+        "vocabulary": "tokens known",
+        "sequence_length": "tokens in a sequence; empty: the model's own",
+        "gpus": "devices in all; empty: what the grid has",
+        "x": "size of axis X; a row without any axis is compared with the best predicted grid",
+        "y": "size of axis Y",
+        "z": "size of axis Z",
+        "data": "size of the data axis",
+        "tp": "instead: tensor-parallel degree, which is X",
+        "fsdp": "instead: degree of sharded data parallelism, which is Z",
+        "dp": "instead: data-parallel degree, which is data",
+        "batch_sequences": "sequences in a step, all devices together",
+        "micro_batch": "sequences that a device processes at once; empty: what is predicted to be fastest",
+        "recompute": "none, selective or full; empty: what is predicted to be fastest",
+        "weight_cache": "none, forward or all; empty: a weight is gathered for the forward and for the backward pass",
+        "dtype": "bf16 or fp16; empty: bf16",
+        "attention": "flash or materialized; empty: flash",
+        "dropout": "yes or no; empty: no",
+        "overlap": "what runs beside computation: names joined by +, none, or empty: all of them",
+        "optimizer": f"one of {', '.join(OPTIMIZERS)}; empty: adamw",
+        "step_time_s": "seconds a step",
+        "tokens_per_s_per_gpu": "instead of step_time_s",
+        "memory_B": "bytes that a device held at most",
+        "group": "rows that are ranked against each other; empty: those of one machine, model, sequence, batch and gpus",
+        "source": "where the row is from",
+    }
+)
+_AXES, _ALIASES = ("x", "y", "z", "data"), {"tp": "x", "fsdp": "z", "dp": "data"}
+_SIZES = ("hidden", "layers", "heads", "kv_heads", "ffn", "vocabulary")
+_YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_MOST = 1 << 40
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One row: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers."""
+
+    line: int
+    machine: str
+    model: str | tuple[int | None, ...]
+    sequence: int | None
+    gpus: int
+    grid: tuple[int, int, int, int] | None
+    batch: int
+    micro_batch: int | None
+    recompute: str | None
+    weight_cache: str | None
+    attention: str
+    dropout: bool
+    optimizer: str
+    overlap: frozenset[Overlap]
+    step: float | None
+    tokens_per_s_per_gpu: float | None
+    memory: float | None
+    group: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The good rows of a file, what is wrong with the others (file, line, sentence), and how many those are."""
+
+    path: str
+    rows: tuple[Measurement, ...]
+    problems: tuple[str, ...]
+    dropped: int
+
+
+def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
+    """Read a file; `machine` and `model`, if given, stand for the columns of that name. Raises where no row is good."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file)
+            heads = [head.strip() for head in next(lines, [])]
+            table = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
+    reading = rows_of(str(path), heads, table, given={"machine": machine, "model": model})
+    if not reading.rows:
+        raise FileProblems(str(path), [*reading.problems, f"{path}: no row to compare"])
+    return reading
+
+
+def rows_of(
+    path: str, heads: list[str], table: list[tuple[int, list[str]]], *, given: Mapping[str, str] | None = None
+) -> Reading:
+    """The rows of a table whose heading is `heads`; `table` holds the line and the cells of each row."""
+    problems = [f"{path}:1: unknown column {head!r} ({nearest(head, list(COLUMNS))})" for head in _unknown(heads)]
+    fixed = {name: value for name, value in (given or {}).items() if value}
+    rows = []
+    for line, cells in table:
+        try:
+            if len(cells) != len(heads):
+                raise PerfmodelError(f"{len(cells)} cells under {len(heads)} columns")
+            values = dict(zip(heads, (cell.strip() for cell in cells), strict=True)) | fixed
+            rows.append(_row(line, values))
+        except PerfmodelError as error:
+            problems.append(f"{path}:{line}: {error}")
+    return Reading(path, tuple(rows), tuple(problems), len(table) - len(rows))
+
+
+def _unknown(heads: list[str]) -> list[str]:
+    return [head for head in heads if head not in COLUMNS]
+
+
+def _row(line: int, values: Mapping[str, str]) -> Measurement:
+    """One row; the first thing wrong with it is raised as a sentence."""
+    grid = _grid(values)
+    gpus = _whole(values, "gpus")
+    if grid is not None:
+        product = grid[0] * grid[1] * grid[2] * grid[3]
+        if gpus not in (None, product):
+            raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
+        gpus = product
+    if values.get("dtype", "") not in ("", "bf16", "fp16"):
+        raise PerfmodelError(f"dtype is {values['dtype']!r}: only bf16 and fp16 steps are predicted")
+    step, rate = _number(values, "step_time_s"), _number(values, "tokens_per_s_per_gpu")
+    if step is None and rate is None:
+        raise PerfmodelError("neither step_time_s nor tokens_per_s_per_gpu is given")
+    return Measurement(
+        line=line,
+        machine=_needed(values.get("machine") or None, "machine"),
+        model=_model(values),
+        sequence=_whole(values, "sequence_length"),
+        gpus=_needed(gpus, "gpus"),
+        grid=grid,
+        batch=_needed(_whole(values, "batch_sequences"), "batch_sequences"),
+        micro_batch=_whole(values, "micro_batch"),
+        recompute=_recompute(values),
+        weight_cache=_choice(values, "weight_cache", WEIGHT_CACHES),
+        attention=_choice(values, "attention", ("flash", "materialized")) or "flash",
+        dropout=_boolean(values, "dropout"),
+        optimizer=_choice(values, "optimizer", tuple(OPTIMIZERS)) or "adamw",
+        overlap=_overlap(values.get("overlap", "")),
+        step=step,
+        tokens_per_s_per_gpu=rate,
+        memory=_number(values, "memory_B"),
+        group=values.get("group", ""),
+        source=values.get("source", ""),
+    )
+
+
+def _needed(value: _T | None, column: str) -> _T:
+    if value is None:
+        raise PerfmodelError(f"{column} is missing ({COLUMNS[column]})")
+    return value
+
+
+def _grid(values: Mapping[str, str]) -> tuple[int, int, int, int] | None:
+    """Sizes of the axes, 1 where a row gives others only; None where it gives none."""
+    sizes: dict[str, int] = {}
+    for column in (*_AXES, *_ALIASES):
+        size, axis = _whole(values, column), _ALIASES.get(column, column)
+        if size is None:
+            continue
+        if axis in sizes:
+            raise PerfmodelError(f"{column} and {axis} are both given, and both mean {axis}")
+        sizes[axis] = size
+    return (sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1), sizes.get("data", 1)) if sizes else None
+
+
+def _model(values: Mapping[str, str]) -> str | tuple[int | None, ...]:
+    text = values.get("model", "")
+    if text:
+        return shape_of(text) if "," in text else text
+    if not values.get("hidden"):
+        raise PerfmodelError(f"model is missing ({COLUMNS['model']})")
+    return _shape(values)
+
+
+def shape_of(text: str) -> tuple[int | None, ...]:
+    """Read hidden,layers,heads,kv_heads,ffn,vocabulary; kv_heads and ffn may be empty.
+
+    >>> shape_of("1024,24,16,,,51200")
+    (1024, 24, 16, None, None, 51200)
+    """
+    cells = [cell.strip() for cell in text.split(",")]
+    if len(cells) != len(_SIZES):
+        raise PerfmodelError(f"model {text!r} has {len(cells)} numbers, wanted {len(_SIZES)}: {','.join(_SIZES)}")
+    return _shape(dict(zip(_SIZES, cells, strict=True)))
+
+
+def _shape(values: Mapping[str, str]) -> tuple[int | None, ...]:
+    optional = ("kv_heads", "ffn")
+    found = (_whole(values, name) if name in optional else _needed(_whole(values, name), name) for name in _SIZES)
+    return tuple(found)
+
+
+def _recompute(values: Mapping[str, str]) -> str | None:
+    """Also yes and no, as frameworks write it."""
+    text = values.get("recompute", "").lower()
+    if text in _YES:
+        return "full" if _YES[text] else "none"
+    return _choice(values, "recompute", RECOMPUTES)
+
+
+def _choice(values: Mapping[str, str], column: str, choices: tuple[str, ...]) -> str | None:
+    text = values.get(column, "").lower()
+    if text and text not in choices:
+        raise PerfmodelError(f"{column} is {text!r}, none of {', '.join(choices)}")
+    return text or None
+
+
+def _overlap(text: str) -> frozenset[Overlap]:
+    """Kinds of overlap, such as all-reduce+all-gather."""
+    names = [name.strip() for name in text.lower().split("+") if name.strip() not in ("", "none")]
+    if unknown := [name for name in names if name not in OVERLAPS]:
+        raise PerfmodelError(f"overlap names {unknown[0]!r}, none of {', '.join(OVERLAPS)}")
+    return frozenset(kind for kind in OVERLAPS if kind in names or not text)
+
+
+def _boolean(values: Mapping[str, str], column: str) -> bool:
+    text = values.get(column, "").lower() or "no"
+    if text not in _YES:
+        raise PerfmodelError(f"{column} is {text!r}, wanted yes or no")
+    return _YES[text]
+
+
+def _whole(values: Mapping[str, str], column: str) -> int | None:
+    number = _converted(values.get(column, ""), column, float)
+    if number is None:
+        return None
+    if not 1 <= number < _MOST or number != int(number):
+        raise PerfmodelError(f"{column} is {values[column]!r}, wanted a whole number of at least 1")
+    return int(number)
+
+
+def _number(values: Mapping[str, str], column: str) -> float | None:
+    number = _converted(values.get(column, ""), column, float)
+    if number is not None and not 0 < number < float("inf"):
+        raise PerfmodelError(f"{column} is {values[column]!r}, wanted a number greater than 0")
+    return number
+
+
+def _converted(text: str, column: str, convert: Callable[[str], Any]) -> float | None:
+    try:
+        return float(convert(text)) if text else None
+    except ValueError:
+        raise PerfmodelError(f"{column} is {text!r}, wanted a number") from None

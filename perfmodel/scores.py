@@ -1,0 +1,115 @@
+"""How well predictions agree with measurements: errors of size, and of order within groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.units import Array
+
+_LEAST = 3  # rows of a group whose order says something
+_FEW = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Relative errors: mean and median without sign, mean with it, and the largest."""
+
+    rows: int
+    mape: float
+    median: float
+    bias: float
+    worst: float
+
+    @classmethod
+    def of(cls, errors: Sequence[float]) -> "Sizes":
+        """From errors, predicted / measured - 1; at least one.
+
+        >>> Sizes.of([0.1, -0.3, 0.05])
+        Sizes(rows=3, mape=0.15, median=0.1, bias=-0.05, worst=0.3)
+        """
+        found = np.asarray(errors, dtype=float)
+        size = np.abs(found)
+        return cls(len(found), float(size.mean()), float(np.median(size)), float(found.mean()), float(size.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Agreement in order, over groups of rows that differ in their grids only; None where no group is large enough.
+
+    Correlations count groups of 3 rows and more in which something varies; hits and regret those of 2 and more.
+    `top1`, `top5`: share of groups whose fastest row is among the 1 or 5 predicted to be fastest. `regret`: measured
+    time of the row predicted to be fastest / time of the fastest.
+    """
+
+    groups: int
+    spearman: float | None
+    spearman_mean: float | None
+    kendall: float | None
+    kendall_mean: float | None
+    top1: float | None
+    top5: float | None
+    regret: float | None
+    regret_worst: float | None
+
+    @classmethod
+    def of(cls, predicted: Sequence[float], measured: Sequence[float], groups: Sequence[object]) -> "Order":
+        """Score each group by itself."""
+        rows: dict[object, list[int]] = {}
+        for row, group in enumerate(groups):
+            rows.setdefault(group, []).append(row)
+        guess, truth = np.asarray(predicted, dtype=float), np.asarray(measured, dtype=float)
+        pairs = [(guess[found], truth[found]) for found in rows.values() if len(found) > 1]
+        ranked = [pair for pair in pairs if len(pair[0]) >= _LEAST and all(np.ptp(values) > 0 for values in pair)]
+        spearmans, kendalls = [spearman(*pair) for pair in ranked], [kendall(*pair) for pair in ranked]
+        regrets = [float(b[np.argmin(a)] / b.min()) for a, b in pairs]
+        return cls(
+            len(pairs),
+            _median(spearmans), _mean(spearmans), _median(kendalls), _mean(kendalls),
+            _mean([_hit(*pair, 1) for pair in pairs]), _mean([_hit(*pair, _FEW) for pair in pairs]),
+            _mean(regrets), max(regrets, default=None),
+        )  # fmt: skip
+
+
+def _hit(predicted: Array, measured: Array, most: int) -> float:
+    return float(int(np.argmin(measured)) in np.argsort(predicted, kind="stable")[:most])
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _median(values: list[float]) -> float | None:
+    return float(np.median(values)) if values else None
+
+
+def ranks(values: Array) -> Array:
+    """Ranks from 1; equal values share the mean of theirs.
+
+    >>> ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist()
+    [3.5, 1.0, 3.5, 2.0]
+    """
+    below = (values[:, None] > values[None, :]).sum(axis=1)
+    equal = (values[:, None] == values[None, :]).sum(axis=1)
+    found: Array = below + 0.5 * (equal + 1)
+    return found
+
+
+def spearman(first: Array, second: Array) -> float:
+    """Correlation of the ranks. Source: C. Spearman 1904; ties as in Kendall 1945.
+
+    >>> round(spearman(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 6)
+    0.8
+    """
+    one, other = (ranks(values) - 0.5 * (len(values) + 1) for values in (first, second))
+    return float((one * other).sum() / np.sqrt((one**2).sum() * (other**2).sum()))
+
+
+def kendall(first: Array, second: Array) -> float:
+    """Kendall's tau-b: (concordant - discordant pairs) / sqrt(pairs untied in one * pairs untied in the other).
+
+    >>> round(kendall(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 2.0, 4.0])), 6)
+    0.666667
+    """
+    one, other = (np.sign(values[:, None] - values[None, :]) for values in (first, second))
+    return float((one * other).sum() / np.sqrt((one**2).sum() * (other**2).sum()))

@@ -1,0 +1,225 @@
+"""Predictions against measured steps: rows of one job predicted together, then scored."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from perfmodel import models, profiles
+from perfmodel.compute import gemm_rate
+from perfmodel.constraints import first_broken, grid_rules, micro_batch_rule
+from perfmodel.errors import PerfmodelError
+from perfmodel.job import Job
+from perfmodel.layout import AXES, Layout
+from perfmodel.machine import Machine
+from perfmodel.measured import Measurement, Reading, shape_of
+from perfmodel.memory import occupy
+from perfmodel.scores import Order, Sizes
+from perfmodel.search import Space, rank
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.step import step_time
+from perfmodel.workload import Model, Transformer
+
+# A weight is gathered for the forward and for the backward pass, as FSDP does, whether or not the latter runs forward
+# again: by recomputation.
+_GATHERED_TWICE: Mapping[str, WeightCache] = {"none": "none", "selective": "none", "full": "forward"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measured step with its prediction; `layout` is the row's own, or the best where it names none."""
+
+    row: Measurement
+    group: str
+    layout: Layout
+    predicted: float
+    measured: float
+    memory: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.measured - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Compared rows in the order of the file, and what is wrong with the others."""
+
+    rows: tuple[Compared, ...]
+    problems: tuple[str, ...]
+    dropped: int
+
+    @property
+    def sizes(self) -> Sizes:
+        """Errors of the step time."""
+        return Sizes.of([one.error for one in self.rows])
+
+    @property
+    def order(self) -> Order:
+        """Agreement in order within groups."""
+        return Order.of(
+            [one.predicted for one in self.rows],
+            [one.measured for one in self.rows],
+            [one.group for one in self.rows],
+        )
+
+    @property
+    def memory(self) -> Sizes | None:
+        """Errors of the memory, over the rows that state it."""
+        errors = [one.memory / one.row.memory - 1 for one in self.rows if one.row.memory]
+        return Sizes.of(errors) if errors else None
+
+
+def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
+    """Predict every row; rows that cannot be are dropped with a sentence. `settings` holds what rows do not say."""
+    base = settings or Settings(fidelity="full")
+    machine = cache(profiles.load)
+    jobs: dict[tuple[object, ...], Job] = {}
+    batches: dict[tuple[object, ...], list[Measurement]] = {}
+    problems: dict[int, str] = {}
+    for row in reading.rows:
+        key = _key(row)
+        try:
+            if key not in jobs:
+                jobs[key] = _job(row, machine(row.machine), model_of(row.model, sequence=row.sequence), base)
+            batches.setdefault(key, []).append(row)
+        except PerfmodelError as error:
+            problems[row.line] = str(error)
+    found: dict[int, Compared] = {}
+    for key, rows in batches.items():
+        for one in _predicted(jobs[key], rows, problems):
+            found[one.row.line] = one
+    kept = tuple(found[row.line] for row in reading.rows if row.line in found)
+    told = tuple(f"{reading.path}:{line}: {text}" for line, text in sorted(problems.items()))
+    return Comparison(kept, (*reading.problems, *told), reading.dropped + len(reading.rows) - len(kept))
+
+
+@cache
+def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Model:
+    """A model by its name, or by its six numbers (as a tuple, or joined by commas): a GPT with biases and a tied head.
+
+    >>> model_of("1024,24,16,,,51200", sequence=1024).parameters
+    355826688
+    """
+    if isinstance(given, str) and "," not in given:
+        return models.load(given)
+    numbers = shape_of(given) if isinstance(given, str) else given
+    if sequence is None:
+        raise PerfmodelError("a model given by its numbers has no sequence length of its own: sequence_length")
+    hidden, layers, heads, kv_heads, ffn, vocabulary = numbers
+    shape = Transformer(
+        layers=layers or 0, hidden=hidden or 0, heads=heads or 0, vocabulary=vocabulary or 0, sequence=sequence,
+        kv_heads=kv_heads, feed_forward=ffn, learned_positions=sequence,
+    )  # fmt: skip
+    return shape.model(f"gpt-h{hidden}-l{layers}")
+
+
+def _key(row: Measurement) -> tuple[object, ...]:
+    """What rows of one job share."""
+    return row.machine, row.model, row.sequence, row.batch, row.attention, row.dropout, row.optimizer, row.overlap
+
+
+def _job(row: Measurement, machine: Machine, model: Model, base: Settings) -> Job:
+    settings = replace(
+        base,
+        flash_attention=row.attention == "flash",
+        dropout=row.dropout,
+        optimizer=row.optimizer,
+        overlap=row.overlap,
+        ignore_memory=True,
+    )
+    return Job.of(model, machine, batch=row.batch, sequence=row.sequence, settings=settings)
+
+
+def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> Iterable[Compared]:
+    """Rows that say all about their layout as one array, the others by a search each."""
+    stated = [row for row in rows if row.grid and row.micro_batch and row.recompute]
+    if stated:
+        layouts = _layouts(stated)
+        rules = (*grid_rules(job), micro_batch_rule(job))
+        broken = first_broken(rules, layouts)
+        times, memory = step_time(job, layouts, gemm_rate(job)), occupy(job, layouts).total
+        for number, row in enumerate(stated):
+            layout = layouts.take(number)
+            if broken[number] < len(rules):
+                problems[row.line] = rules[broken[number]].sentence(layout)
+            else:
+                yield _compared(job, row, layout, np.broadcast_to(times, broken.shape)[number], memory[number])  # type: ignore[index]
+    for row in rows:
+        if row not in stated:
+            try:
+                yield _best(job, row)
+            except PerfmodelError as error:
+                problems[row.line] = str(error)
+
+
+def _layouts(rows: list[Measurement]) -> Layout:
+    grids = np.array([row.grid for row in rows], dtype=np.int64).T
+    caches = [row.weight_cache or _GATHERED_TWICE[row.recompute or "none"] for row in rows]
+    return Layout(
+        *grids,
+        placement=np.zeros(len(rows), dtype=np.int64),
+        micro_batch=np.array([row.micro_batch for row in rows]),
+        recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
+        weight_cache=np.array([WEIGHT_CACHES.index(cast("WeightCache", one)) for one in caches]),
+    )
+
+
+def _best(job: Job, row: Measurement) -> Compared:
+    """The best layout of those that the row allows, among what fits in memory."""
+    fixed = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
+    asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
+    space = Space(
+        row.gpus,
+        micro_batch=row.micro_batch,
+        recompute=cast("Recompute | None", row.recompute),
+        weight_cache=cast("WeightCache | None", row.weight_cache),
+        top=1,
+    )
+    ranking = rank(asked, space)
+    if not len(ranking):
+        turned_down = ", ".join(f"{reason} {count}" for reason, count in ranking.rejected.items())
+        raise PerfmodelError(f"no layout that the row allows can run; turned down by: {turned_down}")
+    prediction = ranking.prediction
+    return _compared(job, row, ranking.layouts.take(0), prediction.step[0], prediction.memory.total[0])  # type: ignore[index]
+
+
+def _compared(job: Job, row: Measurement, layout: Layout, predicted: float, memory: float) -> Compared:
+    tokens = job.batch * job.sequence
+    measured = row.step if row.step is not None else tokens / ((row.tokens_per_s_per_gpu or 1.0) * row.gpus)
+    group = row.group or f"{row.machine} {job.model.name} s{job.sequence} b{job.batch} g{row.gpus}"
+    return Compared(row, group, layout, float(predicted), float(measured), float(memory))
+
+
+def comparison_record(comparison: Comparison) -> dict[str, Any]:
+    """The whole answer: rows, then the summary (shares, not percent)."""
+    memory = comparison.memory
+    return {
+        "rows": [_row_record(one) for one in comparison.rows],
+        "dropped": comparison.dropped,
+        "summary": asdict(comparison.sizes)
+        | asdict(comparison.order)
+        | {"memory_mape": memory.mape if memory else None, "memory_worst": memory.worst if memory else None},
+    }
+
+
+def _row_record(one: Compared) -> dict[str, Any]:
+    row, layout = one.row, one.layout
+    return {
+        "line": row.line,
+        "group": one.group,
+        "grid": {axis: int(getattr(layout, axis)) for axis in AXES},
+        "micro_batch": int(layout.micro_batch),
+        "recompute": RECOMPUTES[int(layout.recompute)],
+        "weight_cache": WEIGHT_CACHES[int(layout.weight_cache)],
+        "best_predicted_grid": row.grid is None,
+        "predicted_s": one.predicted,
+        "measured_s": one.measured,
+        "error": one.error,
+        "predicted_memory_B": one.memory,
+        "measured_memory_B": row.memory,
+        "source": row.source,
+    }
