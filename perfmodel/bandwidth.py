@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.machine import Machine
-from perfmodel.units import Array, BytesPerSecond, Count, show
+from perfmodel.units import Array, BytesPerSecond, Count, Number, show
 
 
 def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
@@ -73,7 +73,10 @@ def fewest_members(*, inner: Count, size: Count, domain: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7 and nothing else."""
+    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7 and nothing else.
+
+    `factor` multiplies the table: samples of what it may be instead (see `uncertainty`).
+    """
 
     machine: Machine
     domain: int
@@ -81,6 +84,7 @@ class Bandwidths:
     between: float
     nics: int
     literal: bool
+    factor: Number = 1.0
 
     @classmethod
     def of(cls, machine: Machine, *, literal: bool = False) -> "Bandwidths":
@@ -108,7 +112,7 @@ class Bandwidths:
 
     def _inside(self, inner: Count, size: Count) -> Array:
         """The table's entries; (0, 0) stands for no limit."""
-        found: Array = self.inside[inner * (self.domain + 1) + size]
+        found: Array = self.inside[inner * (self.domain + 1) + size] * self.factor
         return found
 
     def _crossing(self, inner: Count, size: Count) -> BytesPerSecond:

@@ -12,10 +12,14 @@ from perfmodel.units import Flops, Number, Seconds
 
 @dataclass(frozen=True, slots=True)
 class GemmRate:
-    """FLOP/s of one device on large matrix products, and where that comes from."""
+    """FLOP/s of one device on large matrix products, and where that comes from.
 
-    value: float
+    `memory` multiplies the profile's memory bandwidth: samples of what it may be instead (see `uncertainty`).
+    """
+
+    value: Number
     origin: str
+    memory: Number = 1.0
 
 
 def gemm_rate(job: Job) -> GemmRate:

@@ -185,7 +185,7 @@ def _switch(
     at: Constants, *, inner: Count, size: Number, nodes: Number, ranks: Number, rate: BytesPerSecond
 ) -> dict[str, Number]:
     """The switch adds inside a domain, a tree joins the domains; for neighbours, more than four in a domain."""
-    if not at.switched:
+    if not np.any(at.switched):
         return {"switch": np.inf, "switch_cost": 0.0}
     levels = _levels(nodes)
     usable = (inner == 1) & (ranks > _LEAST_SWITCHED)

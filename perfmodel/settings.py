@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from perfmodel.errors import UsageError
-from perfmodel.units import GIBI, KIBI, parse
+from perfmodel.units import GIBI, KIBI, Number, parse
 
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
@@ -84,8 +84,8 @@ class Settings:
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
     overlap: frozenset[Overlap] = AXONN_OVERLAPS
-    contention: float = 0.115
-    host_time: float = HOST_TIME
+    contention: Number = 0.115  # this and the next may be arrays: samples of what they may be (see uncertainty)
+    host_time: Number = HOST_TIME
     flash_version: Literal[1, 2] = 2
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -96,7 +96,7 @@ class Settings:
         for axis, size in self.fixed.items():
             if size > self.maximum.get(axis, size):
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
-        if self.flash_version not in (1, 2) or self.host_time < 0:
+        if self.flash_version not in (1, 2) or (isinstance(self.host_time, float) and self.host_time < 0):
             raise UsageError(
                 f"flash version {self.flash_version}, host time {self.host_time} s: wanted 1 or 2, and a time"
             )

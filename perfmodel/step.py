@@ -6,7 +6,7 @@ fidelity has kernels, latency, protocols and overlap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.communication import Communication, communicate, ring_latency
 from perfmodel.compute import GemmRate, compute_time, utilization
@@ -62,7 +62,8 @@ def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
 def chip(job: Job, rate: GemmRate) -> Chip:
     """The device as kernels see it."""
     attention = FLASH_1 if job.settings.flash_version == 1 else FLASH_2
-    return Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
+    device = Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
+    return replace(device, memory=device.memory * rate.memory)
 
 
 def _full(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:

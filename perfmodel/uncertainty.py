@@ -1,0 +1,129 @@
+"""How far to trust a ranking: the uncertainty of the machine's figures, carried through the model by sampling.
+
+Every input is multiplied by exp(sigma z) with z standard normal, one draw a sample for all grids: a slow network is slow
+for every grid. Sigma follows from the kind of source of the figure that counts (docs/model.md, Uncertainty). What the
+model itself gets wrong, grid by grid, is not in it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from perfmodel.compute import GemmRate
+from perfmodel.job import Job
+from perfmodel.layout import Layout
+from perfmodel.search import Ranking
+from perfmodel.sources import Figure, Kind
+from perfmodel.step import step_time
+from perfmodel.units import Array, Number
+
+SAMPLES = 200
+ENOUGH = 0.9  # chance of the fastest grid being among those that are named
+_LOW, _HIGH = 5, 95  # percentiles of the interval
+
+# Relative standard deviations by the kind of source.
+RELATIVE: Mapping[Kind, float] = MappingProxyType({"measured": 0.05, "paper": 0.07, "vendor": 0.15, "assumed": 0.25})
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One number for each input that is uncertain: its sigma, or a sample's factor."""
+
+    inside: Number
+    between: Number
+    fabric_latency: Number
+    network_latency: Number
+    products: Number
+    memory: Number
+    issuing: Number
+    contention: Number
+
+
+CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
+
+
+def sigmas(job: Job) -> Inputs:
+    """The inputs' relative standard deviations, by the sources that the machine's profile names."""
+    machine, device = job.machine, job.machine.device
+    inside = [entry.bandwidth for entry in machine.bandwidth.inside] or [machine.fabric.efficiency]
+    return Inputs(
+        inside=_largest(inside),
+        between=_largest([machine.bandwidth.between or machine.network.efficiency]),
+        fabric_latency=_largest([machine.fabric.latency]),
+        network_latency=_largest([machine.network.latency]),
+        products=_largest([device.gemm.get(job.dtype) or device.gemm_efficiency]),
+        memory=_largest([device.memory_sustained or device.memory_bandwidth]),
+        issuing=RELATIVE["assumed"],  # fitted on another software than the user's
+        contention=RELATIVE["assumed"],
+    )
+
+
+def _largest(figures: list[Figure | None]) -> float:
+    """The sigma of the least certain figure; nothing is uncertain about what is not there."""
+    return max((RELATIVE[figure.source.kind] for figure in figures if figure), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertainty:
+    """Seconds a step by [sample, grid], grids in the order of the ranking."""
+
+    layouts: Layout
+    steps: Array
+
+    def interval(self, row: int = 0) -> tuple[float, float]:
+        """The 5th and 95th percentile of one grid's seconds a step."""
+        low, high = np.percentile(self.steps[:, row], (_LOW, _HIGH))
+        return float(low), float(high)
+
+    def chances(self) -> Array:
+        """Of each grid, the share of samples in which it is the fastest; of equals the first counts."""
+        fastest = np.argmin(self.steps, axis=1)
+        return np.bincount(fastest, minlength=self.steps.shape[1]) / len(self.steps)
+
+    def contenders(self) -> list[int]:
+        """The fewest grids among which the fastest is with a chance of 90 %, likeliest first."""
+        chances = self.chances()
+        order = np.argsort(-chances, kind="stable")
+        enough = int(np.searchsorted(np.cumsum(chances[order]), ENOUGH - 1 / (2 * len(self.steps)))) + 1
+        found: list[int] = order[:enough].tolist()
+        return found
+
+
+def sample(ranking: Ranking, generator: np.random.Generator, uncertain: Inputs, samples: int = SAMPLES) -> Uncertainty:
+    """Time the grids of a ranking on machines whose figures differ from the profile's as far as those are uncertain.
+
+    All at once: a factor is a column of samples, which every formula spreads over the row of grids.
+    """
+    names = [each.name for each in fields(Inputs)]
+    spread = np.array([getattr(uncertain, name) for name in names])
+    factors = Inputs(*np.exp(spread * generator.standard_normal((samples, len(names)))).T[:, :, None])
+    rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
+    steps = step_time(_scaled(ranking.job, factors), ranking.layouts, rate)
+    return Uncertainty(ranking.layouts, np.broadcast_to(steps, (samples, len(ranking))))
+
+
+def _scaled(job: Job, factors: Inputs) -> Job:
+    """The same job on machines with other figures."""
+    at, links, settings = job.constants, job.bandwidths, job.settings
+    latencies = {
+        name: getattr(at, name) * factors.network_latency for name in ("network", "bulk", "ring", "far", "startup")
+    }
+    return replace(
+        job,
+        settings=replace(
+            settings,
+            host_time=settings.host_time * factors.issuing,
+            contention=settings.contention * factors.contention,
+        ),
+        bandwidths=replace(links, factor=factors.inside, between=links.between * factors.between),
+        constants=replace(
+            at,
+            **latencies,
+            fabric=at.fabric * factors.fabric_latency,
+            channels=at.channels * factors.inside,
+            switched=at.switched * factors.inside,
+            tapered=at.tapered * factors.between,
+        ),
+    )
