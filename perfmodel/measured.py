@@ -33,16 +33,16 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "batch_sequences": "sequences in a step, all devices together",
         "micro_batch": "sequences that a device processes at once; empty: what is predicted to be fastest",
         "recompute": "none, selective or full; empty: what is predicted to be fastest",
-        "weight_cache": "none, forward or all; empty: a weight is gathered for the forward and for the backward pass",
+        "weight_cache": "none, forward or all; empty: weights are gathered for the forward and the backward pass",
         "dtype": "bf16 or fp16; empty: bf16",
-        "attention": "flash or materialized; empty: flash",
+        "attention": "flash (FlashAttention-2), flash-1 (the first) or materialized; empty: flash",
         "dropout": "yes or no; empty: no",
-        "overlap": "what runs beside computation: names joined by +, none, or empty: all of them",
+        "overlap": f"what runs beside computation, of {', '.join(OVERLAPS)} (joined by +) or none; empty: the first three",
         "optimizer": f"one of {', '.join(OPTIMIZERS)}; empty: adamw",
         "step_time_s": "seconds a step",
         "tokens_per_s_per_gpu": "instead of step_time_s",
         "memory_B": "bytes that a device held at most",
-        "group": "rows that are ranked against each other; empty: those of one machine, model, sequence, batch and gpus",
+        "group": "rows ranked against each other; empty: those of one machine, model, sequence, batch and gpus",
         "source": "where the row is from",
     }
 )
@@ -70,7 +70,7 @@ class Measurement:
     attention: str
     dropout: bool
     optimizer: str
-    overlap: frozenset[Overlap]
+    overlap: frozenset[Overlap] | None
     step: float | None
     tokens_per_s_per_gpu: float | None
     memory: float | None
@@ -80,11 +80,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The good rows of a file, what is wrong with the others (file, line, sentence), and how many those are."""
+    """The good rows of a file, what is wrong with it (line, sentence), and how many rows are left out."""
 
     path: str
     rows: tuple[Measurement, ...]
-    problems: tuple[str, ...]
+    problems: tuple[tuple[int, str], ...]
     dropped: int
 
 
@@ -100,7 +100,9 @@ def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
         raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
     reading = rows_of(str(path), heads, table, given={"machine": machine, "model": model})
     if not reading.rows:
-        raise FileProblems(str(path), [*reading.problems, f"{path}: no row to compare"])
+        raise FileProblems(
+            str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
+        )
     return reading
 
 
@@ -108,22 +110,23 @@ def rows_of(
     path: str, heads: list[str], table: list[tuple[int, list[str]]], *, given: Mapping[str, str] | None = None
 ) -> Reading:
     """The rows of a table whose heading is `heads`; `table` holds the line and the cells of each row."""
-    problems = [f"{path}:1: unknown column {head!r} ({nearest(head, list(COLUMNS))})" for head in _unknown(heads)]
+    problems = [
+        (1, f"unknown column {head!r} ({nearest(head, list(COLUMNS))})") for head in heads if head not in COLUMNS
+    ]
     fixed = {name: value for name, value in (given or {}).items() if value}
     rows = []
     for line, cells in table:
         try:
-            if len(cells) != len(heads):
-                raise PerfmodelError(f"{len(cells)} cells under {len(heads)} columns")
-            values = dict(zip(heads, (cell.strip() for cell in cells), strict=True)) | fixed
-            rows.append(_row(line, values))
+            rows.append(_row(line, _named(heads, cells) | fixed))
         except PerfmodelError as error:
-            problems.append(f"{path}:{line}: {error}")
+            problems.append((line, str(error)))
     return Reading(path, tuple(rows), tuple(problems), len(table) - len(rows))
 
 
-def _unknown(heads: list[str]) -> list[str]:
-    return [head for head in heads if head not in COLUMNS]
+def _named(heads: list[str], cells: list[str]) -> dict[str, str]:
+    if len(cells) != len(heads):
+        raise PerfmodelError(f"{len(cells)} cells under {len(heads)} columns")
+    return dict(zip(heads, (cell.strip() for cell in cells), strict=True))
 
 
 def _row(line: int, values: Mapping[str, str]) -> Measurement:
@@ -151,7 +154,7 @@ def _row(line: int, values: Mapping[str, str]) -> Measurement:
         micro_batch=_whole(values, "micro_batch"),
         recompute=_recompute(values),
         weight_cache=_choice(values, "weight_cache", WEIGHT_CACHES),
-        attention=_choice(values, "attention", ("flash", "materialized")) or "flash",
+        attention=_choice(values, "attention", ("flash", "flash-1", "materialized")) or "flash",
         dropout=_boolean(values, "dropout"),
         optimizer=_choice(values, "optimizer", tuple(OPTIMIZERS)) or "adamw",
         overlap=_overlap(values.get("overlap", "")),
@@ -224,12 +227,14 @@ def _choice(values: Mapping[str, str], column: str, choices: tuple[str, ...]) ->
     return text or None
 
 
-def _overlap(text: str) -> frozenset[Overlap]:
-    """Kinds of overlap, such as all-reduce+all-gather."""
+def _overlap(text: str) -> frozenset[Overlap] | None:
+    """Kinds of overlap, such as all-reduce+all-gather; None = not stated."""
+    if not text:
+        return None
     names = [name.strip() for name in text.lower().split("+") if name.strip() not in ("", "none")]
     if unknown := [name for name in names if name not in OVERLAPS]:
         raise PerfmodelError(f"overlap names {unknown[0]!r}, none of {', '.join(OVERLAPS)}")
-    return frozenset(kind for kind in OVERLAPS if kind in names or not text)
+    return frozenset(kind for kind in OVERLAPS if kind in names)
 
 
 def _boolean(values: Mapping[str, str], column: str) -> bool:

@@ -16,7 +16,7 @@ from perfmodel.job import Job
 from perfmodel.layout import AXES, Layout
 from perfmodel.scores import Sizes
 from perfmodel.search import Space, rank
-from perfmodel.settings import OVERLAPS, RECOMPUTES, Overlap, Recompute, Settings
+from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap, Recompute, Settings, WeightCache
 from perfmodel.step import Prediction, predict
 from perfmodel.units import GIBI, parse
 from perfmodel.validate import model_of
@@ -72,7 +72,7 @@ def checks() -> list[str]:
 def _predicted(row: Mapping[str, str]) -> Published:
     """The grid is the row's own, or the best; the ladder's is the best with everything overlapped."""
     fixed = {name: int(size) for name, size in (part.split("=") for part in row["grid"].split())}
-    everything = " ".join(OVERLAPS)
+    everything = " ".join(sorted(AXONN_OVERLAPS))
     job = _job(row, row["overlap"] or everything)
     gain = row["quantity"] == "gain"
     chosen_for = _job(row, everything) if row["check"] == _LADDER else job
@@ -101,10 +101,9 @@ def _job(row: Mapping[str, str], overlap: str) -> Job:
         ("overlap", names),
         ("flash_attention", row["attention"] != "materialized"),
         ("dropout", row["dropout"] == "yes"),
+        ("weight_bytes", float(row["weight_bytes"] or 2)),
     )
-    return _job_of(
-        row["machine"], row["model"], int(row["sequence_length"]), int(row["batch_sequences"]), settings
-    )
+    return _job_of(row["machine"], row["model"], int(row["sequence_length"]), int(row["batch_sequences"]), settings)
 
 
 def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:
@@ -112,9 +111,9 @@ def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) 
     micro_batch = int(row["micro_batch"]) if row["micro_batch"] else None
     recompute = cast("Recompute", row["recompute"])
     if len(fixed) == len(AXES) and micro_batch:
-        cached = 1  # kept from forward to backward: the paper's way
+        cache = WEIGHT_CACHES.index(cast("WeightCache", row["weight_cache"] or "forward"))
         layout = Layout(
-            **dict(fixed), micro_batch=micro_batch, recompute=RECOMPUTES.index(recompute), weight_cache=cached
+            **dict(fixed), micro_batch=micro_batch, recompute=RECOMPUTES.index(recompute), weight_cache=cache
         )
         return layout, float(predict(job, layout, gemm_rate(job)).step)
     return _searched(job, Space(int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, top=1), fixed)

@@ -59,12 +59,9 @@ class Comparison:
 
     @property
     def order(self) -> Order:
-        """Agreement in order within groups."""
-        return Order.of(
-            [one.predicted for one in self.rows],
-            [one.measured for one in self.rows],
-            [one.group for one in self.rows],
-        )
+        """Agreement in order within groups, over the rows that name their grid."""
+        rows = [one for one in self.rows if one.row.grid]
+        return Order.of([one.predicted for one in rows], [one.measured for one in rows], [one.group for one in rows])
 
     @property
     def memory(self) -> Sizes | None:
@@ -93,8 +90,12 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
         for one in _predicted(jobs[key], rows, problems):
             found[one.row.line] = one
     kept = tuple(found[row.line] for row in reading.rows if row.line in found)
-    told = tuple(f"{reading.path}:{line}: {text}" for line, text in sorted(problems.items()))
-    return Comparison(kept, (*reading.problems, *told), reading.dropped + len(reading.rows) - len(kept))
+    told = tuple(sorted((*reading.problems, *problems.items())))
+    return Comparison(
+        kept,
+        tuple(f"{reading.path}:{line}: {text}" for line, text in told),
+        reading.dropped + len(reading.rows) - len(kept),
+    )
 
 
 @cache
@@ -125,10 +126,11 @@ def _key(row: Measurement) -> tuple[object, ...]:
 def _job(row: Measurement, machine: Machine, model: Model, base: Settings) -> Job:
     settings = replace(
         base,
-        flash_attention=row.attention == "flash",
+        flash_attention=row.attention != "materialized",
+        flash_version=1 if row.attention == "flash-1" else 2,
         dropout=row.dropout,
         optimizer=row.optimizer,
-        overlap=row.overlap,
+        overlap=base.overlap if row.overlap is None else row.overlap,
         ignore_memory=True,
     )
     return Job.of(model, machine, batch=row.batch, sequence=row.sequence, settings=settings)
@@ -157,10 +159,13 @@ def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> I
 
 
 def _layouts(rows: list[Measurement]) -> Layout:
-    grids = np.array([row.grid for row in rows], dtype=np.int64).T
+    x, y, z, data = np.array([row.grid for row in rows], dtype=np.int64).T
     caches = [row.weight_cache or _GATHERED_TWICE[row.recompute or "none"] for row in rows]
     return Layout(
-        *grids,
+        x,
+        y,
+        z,
+        data,
         placement=np.zeros(len(rows), dtype=np.int64),
         micro_batch=np.array([row.micro_batch for row in rows]),
         recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
@@ -170,7 +175,7 @@ def _layouts(rows: list[Measurement]) -> Layout:
 
 def _best(job: Job, row: Measurement) -> Compared:
     """The best layout of those that the row allows, among what fits in memory."""
-    fixed = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
+    fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(
         row.gpus,

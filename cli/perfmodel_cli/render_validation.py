@@ -1,0 +1,100 @@
+"""Comparisons with measured and published figures, as Rich renderables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from perfmodel_cli.render import table_of
+
+Record = Mapping[str, Any]
+
+_SHOWN = 40  # rows of a comparison that a table holds; CSV and JSON hold all
+
+
+def comparison(record: Record) -> Group:
+    """Rows, worst first if there are many, and the summary."""
+    rows = record["rows"]
+    many = len(rows) > _SHOWN
+    shown = sorted(rows, key=lambda row: -abs(row["error"]))[:_SHOWN] if many else rows
+    table = table_of("line", "group", "grid", "micro\nbatch", "recom-\npute", "predicted s", "measured s", "error %")
+    for row in shown:
+        star = "*" if row["best_predicted_grid"] else ""
+        table.add_row(
+            str(row["line"]), row["group"], _grid(row) + star, str(row["micro_batch"]), row["recompute"],
+            _figure(row["predicted_s"]), _figure(row["measured_s"]), _signed(row["error"]),
+        )  # fmt: skip
+    notes = [Text(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
+    if any(row["best_predicted_grid"] for row in shown):
+        notes.append(Text("* the file names no grid: the best predicted one"))
+    return Group(table, *notes, *_summary(record["summary"]))
+
+
+def _summary(summary: Record) -> Sequence[Text]:
+    lines = [Text(f"{summary['rows']} rows: {_errors(summary)}", style="bold")]
+    if summary["memory_mape"] is not None:
+        lines.append(
+            Text(f"memory: mean error {_share(summary['memory_mape'])}, {_share(summary['memory_worst'])} at worst")
+        )
+    if summary["regret"] is not None:
+        lines.append(
+            Text(
+                f"order within {summary['groups']} groups: Spearman {_plain(summary['spearman'])} median "
+                f"({_plain(summary['spearman_mean'])} mean), Kendall {_plain(summary['kendall'])} "
+                f"({_plain(summary['kendall_mean'])}); the fastest is predicted first in {_share(summary['top1'])}, "
+                f"among five in {_share(summary['top5'])}; the predicted best takes {summary['regret']:.3f} times the "
+                f"fastest ({summary['regret_worst']:.3f} at worst)"
+            )
+        )
+    return lines
+
+
+def validation(record: Record) -> Group:
+    """Published figures with predictions, then errors by check."""
+    table = table_of("check", "machine", "model", "GPUs", "grid", "of", "predicted", "published", "", "error %")
+    for row in record["rows"]:
+        overlap = "" if row["overlap"] == "all" else f", overlap {row['overlap']}"
+        table.add_row(
+            row["check"], row["machine"], row["model"], str(row["gpus"]), _grid(row), f"{row['quantity']}{overlap}",
+            _figure(row["predicted"]), _figure(row["published"]), row["unit"], _signed(row["error"]),
+        )  # fmt: skip
+    checks = table_of("check", "rows", "mean %", "median %", "bias %", "worst %")
+    for one in record["checks"]:
+        figures = (
+            f"{100 * one['mape']:.1f}",
+            f"{100 * one['median']:.1f}",
+            _signed(one["bias"]),
+            f"{100 * one['worst']:.1f}",
+        )
+        checks.add_row(one["check"], str(one["rows"]), *figures)
+    summary = record["summary"]
+    total = Text(f"{summary['rows']} figures: {_errors(summary)}; bound {_share(summary['bound'])}", style="bold")
+    return Group(table, checks, total, Text("where each figure is printed: --format csv"))
+
+
+def _errors(summary: Record) -> str:
+    return (
+        f"mean error {_share(summary['mape'])}, median {_share(summary['median'])}, bias {_signed(summary['bias'])} %, "
+        f"{_share(summary['worst'])} at worst"
+    )
+
+
+def _grid(row: Record) -> str:
+    return "x".join(str(size) for size in row["grid"].values())
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.1f}"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

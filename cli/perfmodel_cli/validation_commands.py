@@ -1,0 +1,90 @@
+"""The commands that hold predictions against what was measured: compare and validate."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options
+from perfmodel_cli.question import example
+
+_TOLD = 20  # problems of a file that are told one by one
+_BOUND = 0.25
+_PICTURES = (".png", ".svg")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(compare)
+    app.command()(validate)
+
+
+@example("perfmodel compare --measured examples/measured.csv")
+def compare(
+    measured: Annotated[str, typer.Option("--measured", help="A CSV file with the columns of docs/validation.md.")],
+    machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
+    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    output: options.Output = options.Format.table,
+    plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
+) -> None:
+    """Hold predictions against measured steps: errors of size, and of order within groups."""
+    if plot and Path(plot).suffix not in _PICTURES:
+        raise UsageError(f"--plot {plot!r}: wanted a name that ends in {' or '.join(_PICTURES)}")
+    from perfmodel import measured as reading
+    from perfmodel import validate as validating
+    from perfmodel_cli import printing
+
+    rows = reading.read(Path(measured), machine=machine, model=model)
+    found = validating.compare(rows)
+    if not found.rows:
+        raise PerfmodelError("\n".join([*found.problems[:_TOLD], f"{measured}: no row to compare"]))
+    _tell(found.problems, found.dropped, len(found.rows) + found.dropped)
+    record = validating.comparison_record(found)
+
+    def picture() -> object:
+        from perfmodel_cli import render_validation
+
+        return render_validation.comparison(record)
+
+    printing.show(record, record["rows"], output.value, picture)
+    if plot:
+        from perfmodel_cli import plot_validation
+
+        plot_validation.scatter(record, Path(plot))
+
+
+@example("perfmodel validate")
+def validate(
+    check: Annotated[str, typer.Option("--check", help="One check of the table only.")] = "",
+    bound: Annotated[float, typer.Option("--bound", min=0, help="Mean error above which the exit code is 1.")] = _BOUND,
+    output: options.Output = options.Format.table,
+) -> None:
+    """Hold predictions against figures printed in papers, which the program brings along."""
+    from perfmodel import published
+    from perfmodel_cli import printing
+
+    record = published.published_record(published.validate(check), bound)
+
+    def picture() -> object:
+        from perfmodel_cli import render_validation
+
+        return render_validation.validation(record)
+
+    printing.show(record, record["rows"], output.value, picture)
+    summary = record["summary"]
+    if not summary["within_bound"]:
+        raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")
+
+
+def _tell(problems: Sequence[str], dropped: int, total: int) -> None:
+    """Say on standard error what is wrong with rows that were left out."""
+    lines = list(problems[:_TOLD])
+    if len(problems) > _TOLD:
+        lines.append(f"and {len(problems) - _TOLD} more problems")
+    if dropped:
+        lines.append(f"{dropped} of {total} rows left out")
+    for line in lines:
+        sys.stderr.write(f"perfmodel: {''.join(letter if letter.isprintable() else '?' for letter in line)}\n")
