@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.machine import Machine
-from perfmodel.units import Array, BytesPerSecond, Count, Number, show
+from perfmodel.units import Array, BytesPerSecond, Count, show
 
 
 def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
@@ -84,7 +84,7 @@ class Bandwidths:
     between: float
     nics: int
     literal: bool
-    factor: Number = 1.0
+    factor: float = 1.0
 
     @classmethod
     def of(cls, machine: Machine, *, literal: bool = False) -> "Bandwidths":

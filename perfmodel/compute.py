@@ -17,9 +17,9 @@ class GemmRate:
     `memory` multiplies the profile's memory bandwidth: samples of what it may be instead (see `uncertainty`).
     """
 
-    value: Number
+    value: float
     origin: str
-    memory: Number = 1.0
+    memory: float = 1.0
 
 
 def gemm_rate(job: Job) -> GemmRate:

@@ -31,7 +31,7 @@ class Mode:
     gather_again: Number
     gather_back: Number
     overlap: frozenset[str]
-    contention: Number
+    contention: float
 
     @classmethod
     def of(cls, layout: Layout, settings: Settings) -> "Mode":

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from perfmodel.errors import UsageError
-from perfmodel.units import GIBI, KIBI, Number, parse
+from perfmodel.units import GIBI, KIBI, parse
 
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
@@ -84,8 +84,8 @@ class Settings:
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
     overlap: frozenset[Overlap] = AXONN_OVERLAPS
-    contention: Number = 0.115  # this and the next may be arrays: samples of what they may be (see uncertainty)
-    host_time: Number = HOST_TIME
+    contention: float = 0.115  # this and the next are arrays where `uncertainty` samples them
+    host_time: float = HOST_TIME
     flash_version: Literal[1, 2] = 2
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

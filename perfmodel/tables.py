@@ -1,14 +1,16 @@
 """Answers as plain records for machines: bare SI numbers under keys that carry the unit."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from perfmodel import __version__
 from perfmodel.bandwidth import bandwidth_origins
+from perfmodel.baselines import Baseline
 from perfmodel.compute import model_flops
+from perfmodel.derived import derive, train
 from perfmodel.explain import Explanation
 from perfmodel.job import Job
 from perfmodel.layout import AXES, PLACEMENTS, Layout
@@ -17,19 +19,36 @@ from perfmodel.search import Ranking
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
 from perfmodel.timeline import Event
+from perfmodel.uncertainty import Uncertainty
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
 Record = dict[str, Any]
 
 
-def ranking_record(ranking: Ranking) -> Record:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an answer says beside the ranking: other strategies, a training of so many tokens, how sure it is.
+
+    `shown`: rows of the ranking that are printed, where it was searched deeper.
+    """
+
+    baselines: tuple[Baseline, ...] = ()
+    tokens: int | None = None
+    uncertainty: Uncertainty | None = None
+    shown: int | None = None
+
+
+def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     """The whole answer of a search."""
-    layouts, prediction = ranking.layouts, ranking.prediction
+    layouts, prediction, asked = ranking.layouts, ranking.prediction, beside or Beside()
+    derived = _derived_columns(ranking)
     results = [
         {"rank": row + 1}
         | _layout_record(ranking.job, layouts.take(row))
         | _prediction_record(ranking.job, prediction, row)
-        for row in range(len(ranking))
+        | {name: _at(column, row) for name, column in derived.items()}
+        | _training_record(ranking, asked.tokens, row)
+        for row in range(min(asked.shown or len(ranking), len(ranking)))
     ]
     return _job_record(ranking.job, ranking.space.gpus) | {
         "memory_capacity_B": capacity(ranking.job),
@@ -40,6 +59,66 @@ def ranking_record(ranking: Ranking) -> Record:
         "evaluated": ranking.evaluated,
         "rejected": dict(ranking.rejected),
         "results": results,
+        "baselines": [_baseline_record(ranking, baseline) for baseline in asked.baselines],
+        **({"uncertainty": _uncertainty_record(asked.uncertainty)} if asked.uncertainty else {}),
+    }
+
+
+def _derived_columns(ranking: Ranking) -> Mapping[str, Any]:
+    """Figures that follow from the step time, one a row; None at paper fidelity, which knows no computation."""
+    found = derive(ranking.job, ranking.layouts, ranking.prediction, ranking.rate) if ranking.rate else None
+    return {
+        "sequences_per_s": found and found.sequences_rate,
+        "model_flop_per_s": found and found.model_rate,
+        "hardware_flop_per_s": found and found.hardware_rate,
+        "hardware_flops_utilization": found and found.hardware_of_peak,
+        "gemm_rate_utilization": found and found.hardware_of_gemm,
+        "lower_bound_s": found and found.least,
+        "upper_bound_s": found and found.most,
+    }
+
+
+def _training_record(ranking: Ranking, tokens: int | None, row: int) -> Record:
+    """Time for a number of tokens, where it was asked for."""
+    if tokens is None:
+        return {}
+    step = _at(ranking.prediction.step, row) or 0.0
+    found = train(ranking.job, gpus=ranking.space.gpus, tokens=tokens, step=step)
+    return {
+        "training_tokens": found.tokens,
+        "training_steps": found.steps,
+        "training_time_s": found.time,
+        "training_node_hours": found.node_hours,
+    }
+
+
+def _baseline_record(ranking: Ranking, baseline: Baseline) -> Record:
+    layout = baseline.layout
+    return {
+        "name": baseline.name,
+        **(_layout_record(ranking.job, layout) if layout else {}),
+        "step_time_s": baseline.step,
+        "slower_than_best": baseline.gain(_at(ranking.prediction.step, 0) or 0.0),
+        "reason": baseline.reason,
+    }
+
+
+def _uncertainty_record(found: Uncertainty) -> Record:
+    """Intervals and chances of the grids worth a try."""
+    chances = found.chances()
+    return {
+        "samples": len(found.steps),
+        "grids": int(np.size(found.layouts.x)),
+        "best_step_time_interval_s": list(found.interval(0)),
+        "worth_a_try": [
+            {
+                "rank": row + 1,
+                "grid": _grid_record(found.layouts.take(row)),
+                "step_time_interval_s": list(found.interval(row)),
+                "chance_of_being_fastest": float(chances[row]),
+            }
+            for row in found.contenders()
+        ],
     }
 
 

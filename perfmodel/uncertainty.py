@@ -1,13 +1,14 @@
 """How far to trust a ranking: the uncertainty of the machine's figures, carried through the model by sampling.
 
-Every input is multiplied by exp(sigma z) with z standard normal, one draw a sample for all grids: a slow network is slow
-for every grid. Sigma follows from the kind of source of the figure that counts (docs/model.md, Uncertainty). What the
-model itself gets wrong, grid by grid, is not in it.
+Every input is multiplied by exp(sigma z) with z standard normal, one draw a sample for all grids: a slow network is
+slow for every grid. Sigma follows from the kind of source of the figure that counts (docs/model.md, Uncertainty). What
+the model itself gets wrong differs from grid to grid, and is drawn anew for each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,14 @@ from perfmodel.layout import Layout
 from perfmodel.search import Ranking
 from perfmodel.sources import Figure, Kind
 from perfmodel.step import step_time
-from perfmodel.units import Array, Number
+from perfmodel.units import Array
 
 SAMPLES = 200
 ENOUGH = 0.9  # chance of the fastest grid being among those that are named
 _LOW, _HIGH = 5, 95  # percentiles of the interval
 
+# Of the model's own error from grid to grid, which decides between grids that are a few percent apart: assumed.
+_MODEL = 0.03
 # Relative standard deviations by the kind of source.
 RELATIVE: Mapping[Kind, float] = MappingProxyType({"measured": 0.05, "paper": 0.07, "vendor": 0.15, "assumed": 0.25})
 
@@ -31,14 +34,15 @@ RELATIVE: Mapping[Kind, float] = MappingProxyType({"measured": 0.05, "paper": 0.
 class Inputs:
     """One number for each input that is uncertain: its sigma, or a sample's factor."""
 
-    inside: Number
-    between: Number
-    fabric_latency: Number
-    network_latency: Number
-    products: Number
-    memory: Number
-    issuing: Number
-    contention: Number
+    inside: float
+    between: float
+    fabric_latency: float
+    network_latency: float
+    products: float
+    memory: float
+    issuing: float
+    contention: float
+    model: float
 
 
 CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
@@ -47,9 +51,9 @@ CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
 def sigmas(job: Job) -> Inputs:
     """The inputs' relative standard deviations, by the sources that the machine's profile names."""
     machine, device = job.machine, job.machine.device
-    inside = [entry.bandwidth for entry in machine.bandwidth.inside] or [machine.fabric.efficiency]
+    measured = [entry.bandwidth for entry in machine.bandwidth.inside]
     return Inputs(
-        inside=_largest(inside),
+        inside=_largest(measured or [machine.fabric.efficiency]),
         between=_largest([machine.bandwidth.between or machine.network.efficiency]),
         fabric_latency=_largest([machine.fabric.latency]),
         network_latency=_largest([machine.network.latency]),
@@ -57,10 +61,11 @@ def sigmas(job: Job) -> Inputs:
         memory=_largest([device.memory_sustained or device.memory_bandwidth]),
         issuing=RELATIVE["assumed"],  # fitted on another software than the user's
         contention=RELATIVE["assumed"],
+        model=_MODEL,
     )
 
 
-def _largest(figures: list[Figure | None]) -> float:
+def _largest(figures: Sequence[Figure | None]) -> float:
     """The sigma of the least certain figure; nothing is uncertain about what is not there."""
     return max((RELATIVE[figure.source.kind] for figure in figures if figure), default=0.0)
 
@@ -91,17 +96,19 @@ class Uncertainty:
         return found
 
 
-def sample(ranking: Ranking, generator: np.random.Generator, uncertain: Inputs, samples: int = SAMPLES) -> Uncertainty:
+def sample(ranking: Ranking, generator: "np.random.Generator", uncertain: Inputs, samples: int = SAMPLES) -> Uncertainty:
     """Time the grids of a ranking on machines whose figures differ from the profile's as far as those are uncertain.
 
     All at once: a factor is a column of samples, which every formula spreads over the row of grids.
     """
     names = [each.name for each in fields(Inputs)]
     spread = np.array([getattr(uncertain, name) for name in names])
-    factors = Inputs(*np.exp(spread * generator.standard_normal((samples, len(names)))).T[:, :, None])
+    columns: Any = np.exp(spread * generator.standard_normal((samples, len(names)))).T[:, :, None]
+    factors = Inputs(*columns)  # columns in place of numbers: formulas take either
     rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
     steps = step_time(_scaled(ranking.job, factors), ranking.layouts, rate)
-    return Uncertainty(ranking.layouts, np.broadcast_to(steps, (samples, len(ranking))))
+    own = np.exp(uncertain.model * generator.standard_normal((samples, len(ranking))))
+    return Uncertainty(ranking.layouts, steps * own)
 
 
 def _scaled(job: Job, factors: Inputs) -> Job:

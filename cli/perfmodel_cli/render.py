@@ -13,6 +13,7 @@ from rich.text import Text
 from perfmodel.machine import Machine
 from perfmodel.search import Ranking
 from perfmodel.units import GIBI, parse, show
+from perfmodel_cli.render_beside import beside
 
 Record = Mapping[str, Any]
 
@@ -48,7 +49,7 @@ _BESIDE = {
     False: (
         "(lat-\nency)",
         "latency_not_counted_s",
-        "(latency) = ring hops x the profile's latency, NOT in the step: this fidelity counts no latency and no overlap",
+        "(latency) = ring hops x the profile's latency, NOT in the step: no latency and no overlap at this fidelity",
     ),
 }
 """A ranking's last column of times, at full fidelity and below: heading, key of the record, explanation."""
@@ -58,15 +59,15 @@ def ranking(record: Record, found: Ranking) -> Group:
     """The answer of `recommend`."""
     ordered = len(found.space.placements) > 1
     capacity = record["memory_capacity_B"]
+    heading_beside, key, _ = _BESIDE[record["fidelity"] == "full"]
     table = table_of(
         "#", "grid\nx,y,z,data", *(["ranks\norder"] if ordered else []), "micro\nbatch", "recom-\npute",
-        "weight\ncache", "step", "compute", *_COLUMNS, _BESIDE[record["fidelity"] == "full"][0], f"GiB of\n{capacity / GIBI:.4g}", "MFU\n%",
+        "weight\ncache", "step", "compute", *_COLUMNS, heading_beside, f"GiB of\n{capacity / GIBI:.4g}", "MFU\n%",
         wraps=False,
     )  # fmt: skip
     clock = Clock.of(max(result["step_time_s"] for result in record["results"]))
     for result in record["results"]:
-        beside = result[_BESIDE[record["fidelity"] == "full"][1]]
-        table.add_row(*_result(result, clock, capacity, beside, ordered=ordered))
+        table.add_row(*_result(result, clock, capacity, result[key], ordered=ordered))
     return Group(*heading(record), Text(f"times in {clock.name} a step"), table, *_fate(record, found))
 
 
@@ -133,6 +134,7 @@ def _fate(record: Record, found: Ranking) -> Iterable[Text]:
     placements = {tuple(result["placement"]) for result in record["results"]}
     if len(found.space.placements) == 1:
         yield Text(f"Ranks order, neighbours first: {', '.join(placements.pop())}")
+    yield from beside(record)
     yield Text(f"Compute: {record['compute_source']}")
     yield Text(f"Bandwidths: {record['bandwidth_source']}")
     yield Text(f"Sources in brackets: perfmodel machines show {record['machine']}")
