@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "dtype": "bf16 or fp16; empty: bf16",
         "attention": "flash (FlashAttention-2), flash-1 (the first) or materialized; empty: flash",
         "dropout": "yes or no; empty: no",
-        "overlap": f"what runs beside computation, of {', '.join(OVERLAPS)} (joined by +) or none; empty: the first three",
+        "overlap": f"beside computation: of {', '.join(OVERLAPS)}, joined by +; none; empty: the first three",
         "optimizer": f"one of {', '.join(OPTIMIZERS)}; empty: adamw",
         "step_time_s": "seconds a step",
         "tokens_per_s_per_gpu": "instead of step_time_s",
