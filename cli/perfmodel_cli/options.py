@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.errors import UsageError
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.settings import OPTIMIZERS, OVERLAPS
+from perfmodel.units import parse
 
 
 class Format(StrEnum):
@@ -72,7 +73,7 @@ Fidelity = Annotated[
     FidelityChoice,
     typer.Option(
         "--fidelity",
-        help="full: kernels, latency, protocols, overlap; flat: bandwidth and a flat rate; paper: equations 1 to 7 alone.",
+        help="full: kernels, latency, overlap; flat: bandwidths and one rate; paper: equations 1 to 7 alone.",
     ),
 ]
 Fix = Annotated[str, typer.Option("--fix", help="Axes of given size, such as x=4,z=8.")]
@@ -116,6 +117,18 @@ def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, i
             raise UsageError(f"{option} gives {name} twice")
         found[name] = int(number)
     return found
+
+
+def seconds(text: str, option: str) -> float:
+    """Read a time with its unit.
+
+    >>> seconds("42 us", "--host-time")
+    4.2e-05
+    """
+    try:
+        return parse(text, "s")
+    except PerfmodelError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def overlaps(text: str) -> frozenset[Any]:

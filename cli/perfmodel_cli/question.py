@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
 from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
-from perfmodel.units import parse
 from perfmodel_cli import options
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST = 2**31
 _AXES = ("x", "y", "z", "data")
+_AXONN = ",".join(sorted(AXONN_OVERLAPS))
 _BYTES = {
     "activations": "activation_bytes",
     "weights": "weight_bytes",
@@ -45,7 +45,7 @@ class Question:
     dropout: options.Dropout = False
     element_bytes: options.ElementBytes = ""
     vocabulary_multiple: options.VocabularyMultiple = 128
-    overlap: options.OverlapNames = ",".join(sorted(AXONN_OVERLAPS))
+    overlap: options.OverlapNames = _AXONN
     flash_version: options.FlashVersion = 2
     host_time: options.HostTime = "42 us"
     ignore_memory: options.IgnoreMemory = False
@@ -64,7 +64,7 @@ class Question:
             ignore_memory=self.ignore_memory,
             overlap=options.overlaps(self.overlap),
             flash_version=self.flash_version,  # type: ignore[arg-type]
-            host_time=parse(self.host_time, "s"),
+            host_time=options.seconds(self.host_time, "--host-time"),
             fixed=options.assignments(fix, _AXES, "--fix"),
             maximum=options.assignments(maximum, _AXES, "--max"),
             **self._element_sizes(),
@@ -103,15 +103,19 @@ def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int
 
 
 def asks(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the fields of Question to a command's parameters; it is called with the Question first."""
-    shared = list(inspect.signature(Question).parameters.values())
+    """Add the fields of Question to a command's parameters; it is called with the Question first.
+
+    A parameter of the command's own that has a field's name stands in its place, and goes to both.
+    """
     own = list(inspect.signature(command).parameters.values())[1:]
+    fields = inspect.signature(Question).parameters
+    names, own_names = set(fields), {parameter.name for parameter in own}
+    shared = [parameter for parameter in fields.values() if parameter.name not in own_names]
     keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*shared, *own)]
-    names = {parameter.name for parameter in shared}
 
     def run(**given: Any) -> None:
         asked = Question(**{name: value for name, value in given.items() if name in names})
-        command(asked, **{name: value for name, value in given.items() if name not in names})
+        command(asked, **{name: value for name, value in given.items() if name in own_names})
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]

@@ -68,8 +68,8 @@ def _baseline(one: Record) -> str:
 def _uncertainty(found: Record) -> Iterable[str]:
     low, high = found["best_step_time_interval_s"]
     yield (
-        f"Uncertainty of the profile's figures and the model ({found['samples']} samples, {found['grids']} grids): the best grid's "
-        f"step takes {show(low, 's')} to {show(high, 's')} (5 to 95 %)"
+        f"Uncertainty of the profile's figures and the model ({found['samples']} samples, {found['grids']} grids): "
+        f"the best grid's step takes {show(low, 's')} to {show(high, 's')} (5 to 95 %)"
     )
     worth = found["worth_a_try"]
     named = ", ".join(f"{grid_text(one)} ({100 * one['chance_of_being_fastest']:.0f} %)" for one in worth)

@@ -132,5 +132,5 @@ def timeline(record: Record) -> Group:
 def _bar(event: Record, record: Record) -> str:
     scale: float = _BAR / record["micro_step_s"]
     left = min(int(event["start"] * scale), _BAR - 1)
-    length = max(1, round((event["end"] - event["start"]) * scale))
-    return " " * left + "#" * length
+    length = int(max(1, round((event["end"] - event["start"]) * scale)))
+    return f"{' ' * left}{'#' * length}"

@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(validate)
 
 
-@example("perfmodel compare --measured examples/measured.csv")
+@example("perfmodel compare --measured docs/examples/measured.csv")
 def compare(
     measured: Annotated[str, typer.Option("--measured", help="A CSV file with the columns of docs/validation.md.")],
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
