@@ -96,7 +96,9 @@ class Uncertainty:
         return found
 
 
-def sample(ranking: Ranking, generator: "np.random.Generator", uncertain: Inputs, samples: int = SAMPLES) -> Uncertainty:
+def sample(
+    ranking: Ranking, generator: "np.random.Generator", uncertain: Inputs, samples: int = SAMPLES
+) -> Uncertainty:
     """Time the grids of a ranking on machines whose figures differ from the profile's as far as those are uncertain.
 
     All at once: a factor is a column of samples, which every formula spreads over the row of grids.
