@@ -103,7 +103,7 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
     """A model by its name, or by its six numbers (as a tuple, or joined by commas): a GPT with biases and a tied head.
 
     >>> model_of("1024,24,16,,,51200", sequence=1024).parameters
-    355826688
+    355788800
     """
     if isinstance(given, str) and "," not in given:
         return models.load(given)

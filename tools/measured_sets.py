@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from perfmodel.measured import Reading, rows_of
+from perfmodel.measured import Measurement, Reading, rows_of
 from perfmodel.units import parse
 
 # mosaicml/llm-foundry, scripts/train/yamls/pretrain: width, blocks, heads; vocabulary of GPT-NeoX, padded.
@@ -104,6 +104,11 @@ def foundry(folder: Path) -> Reading:
     return _reading("llm_foundry", rows())
 
 
-def only(reading: Reading, keep: Callable[[tuple[int | None, ...]], bool]) -> Reading:
-    """The rows whose model, given by its six numbers, is one to keep."""
-    return replace(reading, rows=tuple(row for row in reading.rows if isinstance(row.model, tuple) and keep(row.model)))
+def only(reading: Reading, keep: Callable[[Measurement], bool]) -> Reading:
+    """The rows to keep."""
+    return replace(reading, rows=tuple(row for row in reading.rows if keep(row)))
+
+
+def set_the_host_time(row: Measurement) -> bool:
+    """Whether the host's time per kernel was read off this row of vTrain's (see settings)."""
+    return row.gpus == 2 and row.micro_batch == 1 and isinstance(row.model, tuple) and row.model[0] == 1024

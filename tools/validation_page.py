@@ -7,20 +7,20 @@ published part alone, and the page keeps the measured part as it was recorded.
 
 import argparse
 import dataclasses
-import datetime
 import os
 import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import collective_errors
 import measured_sets
 from machines_page import table
 from perfmodel import published, validate
-from perfmodel.measured import COLUMNS, Reading
+from perfmodel.measured import COLUMNS, Measurement, Reading
 from perfmodel.published import Published
 from perfmodel.scores import Sizes
 from perfmodel.settings import HOST_TIME, Settings
@@ -103,8 +103,8 @@ def measured_targets(folder: Path) -> Iterator[Target]:
     """What others measured."""
     yield from collective_targets(folder)
     single, multi = measured_sets.vtrain(folder, "single"), measured_sets.vtrain(folder, "multi")
-    stock = validate.compare(single, _FULL)
-    yield _mean("vTrain, one node", stock, 0.15)
+    stock = validate.compare(measured_sets.only(single, lambda row: not measured_sets.set_the_host_time(row)), _FULL)
+    yield _mean("vTrain, one node, but for the rows that set the host time", stock, 0.15)
     order = stock.order
     spearman, regret = order.spearman or 0.0, order.regret or 0.0
     yield Target("… Spearman within groups, median", "≥ 0.97", f"{spearman:.3f}", spearman >= 0.97)
@@ -129,19 +129,24 @@ def _mean(check: str, found: Comparison, most: float) -> Target:
 
 def calibrated(single: Reading) -> Target:
     """The host's time fitted on the models of 12 and 20 blocks, scored on those of 16 and 24."""
-    fitted = measured_sets.only(single, lambda shape: shape[1] in _HALF)
-    others = measured_sets.only(single, lambda shape: shape[1] not in _HALF)
-    error: Callable[[Reading, float], float] = lambda rows, time: (
-        validate.compare(  # noqa: E731
-            rows, dataclasses.replace(_FULL, host_time=time)
-        ).sizes.mape
-    )
-    best = min(_FITTED, key=lambda time: error(fitted, time))
-    before, after = error(others, HOST_TIME), error(others, best)
+    fitted = measured_sets.only(single, lambda row: _blocks(row) in _HALF)
+    others = measured_sets.only(single, lambda row: _blocks(row) not in _HALF)
+    best = min(_FITTED, key=lambda time: _error(fitted, time))
+    before, after = _error(others, HOST_TIME), _error(others, best)
     return Target(
-        "… host time fitted on models of 12 and 20 blocks, scored on 16 and 24", "mean ≤ 7 %",
-        f"mean {percent(after)} at {best / parse('1 us', 's'):.0f} us ({percent(before)} before)", after <= 0.07,
-    )  # fmt: skip
+        "… host time fitted on models of 12 and 20 blocks, scored on 16 and 24",
+        "mean ≤ 7 %",
+        f"mean {percent(after)} at {best / parse('1 us', 's'):.0f} us ({percent(before)} before)",
+        after <= 0.07,
+    )
+
+
+def _error(rows: Reading, host_time: float) -> float:
+    return validate.compare(rows, dataclasses.replace(_FULL, host_time=host_time)).sizes.mape
+
+
+def _blocks(row: Measurement) -> int | None:
+    return row.model[1] if isinstance(row.model, tuple) else None
 
 
 def collective_targets(folder: Path) -> Iterator[Target]:
@@ -162,10 +167,10 @@ def collective_targets(folder: Path) -> Iterator[Target]:
         )  # fmt: skip
     tests = found["perlmutter nccl-tests"]
     for name, keep in (("every other size", lambda _, size: size % 2 == 0), ("4 nodes", lambda nodes, _: nodes != 1)):
-        count, median = collective_errors.left_out(tests, keep).split()
+        count, left = collective_errors.left_out(tests, keep).split()
         yield Target(
-            f"collectives by measured table, left out: {name}", "median ≤ 8 %", f"median {median} %, {count} rows",
-            float(median) <= 8,
+            f"collectives by measured table, left out: {name}", "median ≤ 8 %", f"median {left} %, {count} rows",
+            float(left) <= 8,
         )  # fmt: skip
 
 
@@ -214,7 +219,7 @@ def page(folder: Path | None = None) -> str:
             return f"<!-- {found[1]} -->\n{made[found[1]]()}\n<!-- end -->"
         if folder is None:
             return found[0]
-        today = datetime.datetime.now(tz=datetime.UTC).date()
+        today = datetime.now(tz=UTC).date()
         return f"<!-- measured -->\nRecorded on {today}.\n\n{targets(measured_targets(folder))}\n<!-- end -->"
 
     return _BLOCK.sub(block, PAGE.read_text(encoding="utf-8"))

@@ -40,7 +40,7 @@ def _summary(summary: Record) -> Sequence[Text]:
     if summary["regret"] is not None:
         lines.append(
             Text(
-                f"order within {summary['groups']} groups: Spearman {_plain(summary['spearman'])} median "
+                f"order within {summary['groups']} group{'s' * (summary['groups'] > 1)}: Spearman {_plain(summary['spearman'])} median "
                 f"({_plain(summary['spearman_mean'])} mean), Kendall {_plain(summary['kendall'])} "
                 f"({_plain(summary['kendall_mean'])}); the fastest is predicted first in {_share(summary['top1'])}, "
                 f"among five in {_share(summary['top5'])}; the predicted best takes {summary['regret']:.3f} times the "

@@ -1,0 +1,101 @@
+"""`compare` and `validate`: what they print, what they say on standard error, how they end."""
+
+import json
+
+import pytest
+
+HEADS = "machine,model,sequence_length,tp,fsdp,dp,batch_sequences,micro_batch,recompute,step_time_s"
+ROWS = [
+    "perlmutter,gpt-5b,2048,1,8,2,64,4,full,3.5",
+    "perlmutter,gpt-5b,2048,2,4,2,64,4,full,3.9",
+    "perlmutter,gpt-5b,2048,4,4,1,64,4,full,4.5",
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file of rows; give its path."""
+
+    def write(*rows, heads=HEADS):
+        path = tmp_path / "runs.csv"
+        path.write_text("\n".join([heads, *rows, ""]), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_the_record_has_rows_and_the_summary_that_the_page_names(run, file):
+    answer = run("compare", "--measured", file(*ROWS), "--format", "json")
+    assert (answer.code, answer.err) == (0, "")
+    record = json.loads(answer.out)
+    assert [row["measured_s"] for row in record["rows"]] == [3.5, 3.9, 4.5]
+    assert {"mape", "median", "bias", "worst", "spearman", "kendall", "top1", "top5", "regret"} <= set(
+        record["summary"]
+    )
+    assert record["summary"]["rows"] == 3
+    for row in record["rows"]:
+        assert row["error"] == pytest.approx(row["predicted_s"] / row["measured_s"] - 1)
+
+
+def test_rows_as_csv(run, file, read_csv):
+    rows = read_csv(run("compare", "--measured", file(*ROWS), "--format", "csv").out)
+    assert [(row["grid_x"], row["grid_z"]) for row in rows] == [("1", "8"), ("2", "4"), ("4", "4")]
+
+
+def test_the_table_ends_with_the_summary(run, file):
+    text = run("compare", "--measured", file(*ROWS)).out
+    assert "1x1x8x2" in text
+    assert "3 rows: mean error" in text
+    assert "Spearman" in text
+
+
+def test_rows_left_out_are_told_on_standard_error(run, file):
+    path = file(ROWS[0], ROWS[1].replace("perlmutter", "perlmuter"))
+    answer = run("compare", "--measured", path, "--format", "json")
+    assert (answer.code, json.loads(answer.out)["dropped"]) == (0, 1)
+    assert f"{path}:3: no machine is called 'perlmuter' (did you mean perlmutter" in answer.err
+    assert answer.err.splitlines()[-1] == "perfmodel: 1 of 2 rows left out"
+
+
+def test_nothing_to_compare_is_no_answer(run, file, tmp_path):
+    for path in (file(ROWS[0].replace("3.5", "")), tmp_path / "none.csv"):
+        answer = run("compare", "--measured", path)
+        assert (answer.code, answer.out) == (1, "")
+    answer = run("compare", "--measured", file(*ROWS), "--machine", "perlmuter")
+    assert (answer.code, answer.out) == (1, "")
+    assert "no row to compare" in answer.err
+
+
+def test_a_machine_given_is_the_one_predicted_for(run, file):
+    here, there = (
+        json.loads(run("compare", "--measured", file(*ROWS), "--format", "json", *more).out)
+        for more in ((), ("--machine", "frontier"))
+    )
+    assert here["rows"][0]["predicted_s"] < there["rows"][0]["predicted_s"]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_picture_is_drawn(run, file, tmp_path, kind):
+    path = tmp_path / f"picture.{kind}"
+    assert run("compare", "--measured", file(*ROWS), "--plot", path).code == 0
+    assert path.read_bytes().startswith({"png": b"\x89PNG", "svg": b"<?xml"}[kind])
+
+
+def test_a_picture_of_another_kind_is_refused(refused, file):
+    assert "wanted a name that ends in .png or .svg" in refused("compare", "--measured", file(*ROWS), "--plot", "a.pdf")
+
+
+def test_validate_lists_every_check(run):
+    answer = run("validate", "--format", "json")
+    assert answer.code == 0
+    record = json.loads(answer.out)
+    assert [one["check"] for one in record["checks"]][:2] == ["batch time", "computation"]
+    assert sum(one["rows"] for one in record["checks"]) == len(record["rows"]) == record["summary"]["rows"]
+    assert all(row["source"] for row in record["rows"])
+
+
+def test_validate_ends_with_1_above_the_bound(run):
+    answer = run("validate", "--check", "memory", "--bound", "0.0001")
+    assert answer.code == 1
+    assert "22b" in answer.out
+    assert "is above the bound of 0.0 %" in answer.err.replace("0.0%", "0.0 %")
