@@ -2,13 +2,17 @@
 
 import re
 import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
 COMMANDS = [
-    ("recommend",), ("explain",), ("machines", "list"), ("machines", "show"), ("machines", "check"),
+    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",),
+    ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GROUPS = [(), ("machines",), ("models",)]
 
 
@@ -38,6 +42,7 @@ def test_all_commands_are_known_here(run):
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_the_example_of_a_command_runs(run, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(EXAMPLES, tmp_path / "docs" / "examples")
     if words == ("machines", "check"):
         assert run("machines", "new", "--from", "perlmutter", "my-cluster.yaml").code == 0
     arguments = example(helped(run, words))
