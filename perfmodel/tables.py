@@ -9,7 +9,7 @@ import numpy as np
 from perfmodel import __version__
 from perfmodel.bandwidth import bandwidth_origins
 from perfmodel.baselines import Baseline
-from perfmodel.compute import model_flops
+from perfmodel.compute import GemmRate, model_flops
 from perfmodel.derived import derive, train
 from perfmodel.explain import Explanation
 from perfmodel.job import Job
@@ -20,6 +20,7 @@ from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
 from perfmodel.timeline import Event
 from perfmodel.uncertainty import Uncertainty
+from perfmodel.units import Number
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
 Record = dict[str, Any]
@@ -41,7 +42,7 @@ class Beside:
 def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     """The whole answer of a search."""
     layouts, prediction, asked = ranking.layouts, ranking.prediction, beside or Beside()
-    derived = _derived_columns(ranking)
+    derived = _derived_columns(ranking.job, layouts, prediction, ranking.rate)
     results = [
         {"rank": row + 1}
         | _layout_record(ranking.job, layouts.take(row))
@@ -64,9 +65,11 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     }
 
 
-def _derived_columns(ranking: Ranking) -> Mapping[str, Any]:
+def _derived_columns(
+    job: Job, layouts: Layout, prediction: Prediction, rate: GemmRate | None
+) -> Mapping[str, Number | None]:
     """Figures that follow from the step time, one a row; None at paper fidelity, which knows no computation."""
-    found = derive(ranking.job, ranking.layouts, ranking.prediction, ranking.rate) if ranking.rate else None
+    found = derive(job, layouts, prediction, rate) if rate else None
     return {
         "sequences_per_s": found and found.sequences_rate,
         "model_flop_per_s": found and found.model_rate,
@@ -125,10 +128,12 @@ def _uncertainty_record(found: Uncertainty) -> Record:
 def explanation_record(explanation: Explanation) -> Record:
     """Everything about one grid."""
     job, layout = explanation.job, explanation.layout
+    derived = _derived_columns(job, layout, explanation.prediction, explanation.rate)
     return (
         _job_record(job, int(layout.gpus))
         | _layout_record(job, layout)
         | _prediction_record(job, explanation.prediction, None)
+        | {name: _at(value, None) for name, value in derived.items()}
         | {
             "memory_capacity_B": explanation.memory_capacity,
             "compute_equation": explanation.compute_equation,

@@ -23,6 +23,7 @@ COMMON = {
     "evaluated": int,
     "rejected": dict,
     "results": list,
+    "baselines": list,
 }
 RESULT = {
     "rank": int,
@@ -42,6 +43,13 @@ RESULT = {
     "memory_terms_B": dict,
     "model_flops_utilization": float,
     "tokens_per_s": float,
+    "sequences_per_s": float,
+    "model_flop_per_s": float,
+    "hardware_flop_per_s": float,
+    "hardware_flops_utilization": float,
+    "gemm_rate_utilization": float,
+    "lower_bound_s": float,
+    "upper_bound_s": float,
 }
 # Different machines, node sizes, models and settings: what holds, holds for all of them.
 QUESTIONS = {
