@@ -20,10 +20,19 @@ from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
 from perfmodel.timeline import Event
 from perfmodel.uncertainty import Uncertainty
-from perfmodel.units import Number
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
 Record = dict[str, Any]
+
+_DERIVED = {
+    "sequences_per_s": "sequences_rate",
+    "model_flop_per_s": "model_rate",
+    "hardware_flop_per_s": "hardware_rate",
+    "hardware_flops_utilization": "hardware_of_peak",
+    "gemm_rate_utilization": "hardware_of_gemm",
+    "lower_bound_s": "least",
+    "upper_bound_s": "most",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +74,10 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     }
 
 
-def _derived_columns(
-    job: Job, layouts: Layout, prediction: Prediction, rate: GemmRate | None
-) -> Mapping[str, Number | None]:
+def _derived_columns(job: Job, layouts: Layout, prediction: Prediction, rate: GemmRate | None) -> Mapping[str, Any]:
     """Figures that follow from the step time, one a row; None at paper fidelity, which knows no computation."""
     found = derive(job, layouts, prediction, rate) if rate else None
-    return {
-        "sequences_per_s": found and found.sequences_rate,
-        "model_flop_per_s": found and found.model_rate,
-        "hardware_flop_per_s": found and found.hardware_rate,
-        "hardware_flops_utilization": found and found.hardware_of_peak,
-        "gemm_rate_utilization": found and found.hardware_of_gemm,
-        "lower_bound_s": found and found.least,
-        "upper_bound_s": found and found.most,
-    }
+    return {key: getattr(found, name) if found else None for key, name in _DERIVED.items()}
 
 
 def _training_record(ranking: Ranking, tokens: int | None, row: int) -> Record:
