@@ -75,7 +75,7 @@ def _predicted(row: Mapping[str, str]) -> Published:
     everything = " ".join(sorted(AXONN_OVERLAPS))
     job = _job(row, row["overlap"] or everything)
     gain = row["quantity"] == "gain"
-    chosen_for = _job(row, everything) if row["check"] == _LADDER else job
+    chosen_for = _job(row, everything) if row["check"].startswith(_LADDER) else job
     layout, _ = _best(chosen_for, row, () if gain else tuple(fixed.items()))
     prediction = predict(job, layout, gemm_rate(job))
     published = float(row["published"])
@@ -109,14 +109,18 @@ def _job(row: Mapping[str, str], overlap: str) -> Job:
 def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:
     """The fastest layout with some axes fixed, and its seconds. A whole grid is taken as it is: it ran."""
     micro_batch = int(row["micro_batch"]) if row["micro_batch"] else None
-    recompute = cast("Recompute", row["recompute"])
+    recompute, cache = cast("Recompute", row["recompute"]), cast("WeightCache | None", row["weight_cache"] or None)
     if len(fixed) == len(AXES) and micro_batch:
-        cache = WEIGHT_CACHES.index(cast("WeightCache", row["weight_cache"] or "forward"))
         layout = Layout(
-            **dict(fixed), micro_batch=micro_batch, recompute=RECOMPUTES.index(recompute), weight_cache=cache
+            **dict(fixed),
+            micro_batch=micro_batch,
+            recompute=RECOMPUTES.index(recompute),
+            weight_cache=WEIGHT_CACHES.index(cache or "forward"),
         )
         return layout, float(predict(job, layout, gemm_rate(job)).step)
-    return _searched(job, Space(int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, top=1), fixed)
+    return _searched(
+        job, Space(int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, weight_cache=cache, top=1), fixed
+    )
 
 
 def _searched(job: Job, space: Space, fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:

@@ -31,6 +31,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
 FOLDER = "PERFMODEL_MEASURED"
 _BLOCK = re.compile(r"<!-- (columns|published|figures|measured) -->\n.*?<!-- end -->", re.DOTALL)
 _FULL = Settings(fidelity="full")
+_LITGPT = "as the authors' LitGPT runs by default: weights gathered in fp32, one sequence at a time"
 _FITTED = [parse(f"{time} us", "s") for time in range(30, 61)]
 _HALF = (12, 20)  # blocks of the models that the host time is fitted to; scored on the others, 16 and 24
 # The cluster of vTrain's runs as its own configuration of them describes it: half the NICs of a DGX A100.
@@ -72,20 +73,12 @@ def published_targets() -> Iterator[Target]:
     for one in published.validate():
         by_check.setdefault(one.row["check"], []).append(one)
     sizes = {check: Sizes.of([one.error for one in found]) for check, found in by_check.items()}
-    batch, worst = sizes["batch time"], {check: found.worst for check, found in sizes.items()}
-    yield Target(
-        "batch times, Perlmutter 5B to 40B and Frontier 5B to 80B, best predicted grid",
-        "mean ≤ 8 %, worst ≤ 18 %", f"mean {percent(batch.mape)}, worst {percent(batch.worst)}",
-        batch.mape <= 0.08 and batch.worst <= 0.18,
-    )  # fmt: skip
+    worst = {check: found.worst for check, found in sizes.items()}
+    yield _batch("batch times, Perlmutter 5B to 40B and Frontier 5B to 80B, best predicted grid", sizes["batch time"])
+    yield _batch(f"… Frontier, {_LITGPT}", sizes["batch time (LitGPT)"])
     yield _worst("computation, Frontier, 5B to 80B", worst["computation"], 0.04)
-    ladder = [one.predicted for one in by_check["overlap ladder"]]
-    ordered = ladder == sorted(ladder, reverse=True)
-    yield Target(
-        "overlap ladder, 80B on 8192 GCDs: none, +OAR, +ORS, +OAG", "each ≤ 10 %, in order",
-        f"worst {percent(worst['overlap ladder'])}, {'in order' if ordered else 'out of order'}",
-        ordered and worst["overlap ladder"] <= 0.1,
-    )  # fmt: skip
+    yield _ladder("overlap ladder, 80B on 8192 GCDs: none, +OAR, +ORS, +OAG", by_check["overlap ladder"])
+    yield _ladder(f"… {_LITGPT}", by_check["overlap ladder (LitGPT)"])
     ratios = [one.predicted for one in by_check["baseline / best"]]
     yield Target(
         "baseline / best, Frontier, 5B to 80B", "1.15 to 1.8", ", ".join(f"{ratio:.2f}" for ratio in ratios),
@@ -93,6 +86,18 @@ def published_targets() -> Iterator[Target]:
     )  # fmt: skip
     yield _worst("nanoGPT 20B, 256 A100 of Perlmutter", worst["nanoGPT"], 0.1)
     yield _worst("memory, 22B on 8 A100: state, baseline, selective, full", worst["memory"], 0.05)
+
+
+def _batch(check: str, found: Sizes) -> Target:
+    figure = f"mean {percent(found.mape)}, worst {percent(found.worst)}"
+    return Target(check, "mean ≤ 8 %, worst ≤ 18 %", figure, found.mape <= 0.08 and found.worst <= 0.18)
+
+
+def _ladder(check: str, found: list[Published]) -> Target:
+    seconds, worst = [one.predicted for one in found], max(abs(one.error) for one in found)
+    ordered = seconds == sorted(seconds, reverse=True)
+    figure = f"worst {percent(worst)}, {'in order' if ordered else 'out of order'}"
+    return Target(check, "each ≤ 10 %, in order", figure, ordered and worst <= 0.1)
 
 
 def _worst(check: str, found: float, most: float) -> Target:
