@@ -6,6 +6,7 @@ baseline is what the grid alone brings. Sizes that the user fixes or bounds do n
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -65,7 +66,10 @@ def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
     free = replace(job, settings=replace(job.settings, fixed=MappingProxyType({}), maximum=MappingProxyType({})))
     node = min(job.machine.node_devices, space.gpus)
     degrees = tensor_degrees(free, node)
-    wanted = {name: strategy.grids(space.gpus, node, degrees) for name, strategy in STRATEGIES.items()}
+    wanted = {
+        name: [grid for grid in strategy.grids(space.gpus, node, degrees) if prod(grid) == space.gpus]
+        for name, strategy in STRATEGIES.items()
+    }
     grids = list(dict.fromkeys(grid for each in wanted.values() for grid in each))
     found = rank(free, replace(space, top=len(grids)), among=_layouts(grids))
     rows = {grid: row for row, grid in enumerate(_grids(found))}
@@ -104,7 +108,7 @@ def _baseline(name: str, rows: list[tuple[int, Grid]], found: Ranking) -> Baseli
 def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
     """The rule that a strategy's grids break, or the memory that the nearest of them lacks."""
     if not grids:
-        return "no size above 1 of the tensor dimension divides both a node and the model's heads and widths"
+        return "no size above 1 divides the devices, those of a node, and the model's heads and widths"
     broken = [complaints(grid_rules(job), Layout(*grid)) for grid in grids]
     if all(broken):
         return broken[0][0][1]
