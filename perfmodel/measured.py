@@ -113,6 +113,7 @@ def rows_of(
     problems = [
         (1, f"unknown column {head!r} ({nearest(head, list(COLUMNS))})") for head in heads if head not in COLUMNS
     ]
+    problems += [(1, f"column {head} is given twice") for head in sorted({h for h in heads if heads.count(h) > 1})]
     fixed = {name: value for name, value in (given or {}).items() if value}
     rows = []
     for line, cells in table:

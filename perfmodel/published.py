@@ -11,7 +11,7 @@ import numpy as np
 
 from perfmodel import profiles
 from perfmodel.compute import gemm_rate
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, Layout
 from perfmodel.scores import Sizes
@@ -60,7 +60,7 @@ def validate(check: str = "") -> tuple[Published, ...]:
     """Predict every shipped figure, or those of one check."""
     found = [row for row in rows() if check in ("", row["check"])]
     if not found:
-        raise PerfmodelError(f"no check is called {check!r} (known: {', '.join(checks())})")
+        raise UsageError(f"no check is called {check!r} (known: {', '.join(checks())})")
     return tuple(_predicted(row) for row in found)
 
 

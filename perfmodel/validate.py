@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from perfmodel import models, profiles
+from perfmodel.advice import count_problem
 from perfmodel.compute import gemm_rate
 from perfmodel.constraints import first_broken, grid_rules, micro_batch_rule
 from perfmodel.errors import PerfmodelError
@@ -175,6 +176,8 @@ def _layouts(rows: list[Measurement]) -> Layout:
 
 def _best(job: Job, row: Measurement) -> Compared:
     """The best layout of those that the row allows, among what fits in memory."""
+    if problem := count_problem(job.machine, row.gpus):
+        raise PerfmodelError(problem)
     fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(

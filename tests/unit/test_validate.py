@@ -83,6 +83,18 @@ def test_an_unknown_column_is_told_with_the_nearest_and_does_no_harm(read):
     assert len(reading.rows) == 1
 
 
+def test_a_column_given_twice_is_told(read):
+    reading = read(f"{GOOD},4", heads=f"{HEADS},micro_batch")
+    assert reading.problems == ((1, "column micro_batch is given twice"),)
+
+
+def test_a_row_that_asks_for_more_devices_than_there_are_is_left_out(read):
+    heads = "machine,model,batch_sequences,gpus,step_time_s"
+    found = validate.compare(read("perlmutter,gpt-5b,64,16,3", "perlmutter,gpt-5b,64,99999999996,3", heads=heads))
+    assert (len(found.rows), found.dropped) == (1, 1)
+    assert "asked for 99999999996" in found.problems[0]
+
+
 def test_a_file_without_a_good_row_is_refused_with_every_problem(read, tmp_path):
     with pytest.raises(FileProblems) as refused:
         read("perlmutter,gpt-5b,2048,1,8,2,64,4,full,-1")
