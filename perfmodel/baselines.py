@@ -116,7 +116,7 @@ def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
     if not np.size(rows.x):
         return f"no device's share of the batch is a multiple of micro-batch {space.micro_batch}"
     missing = float(np.min(occupy(job, rows).total)) - capacity(job)
-    return f"{show(missing, 'B')} of memory are missing on each device"
+    return f"lacks {show(missing, 'B')} of memory a device"
 
 
 def _leanest(job: Job, space: Space, grids: list[Grid]) -> Layout:

@@ -67,8 +67,9 @@ def _baseline(one: Record) -> str:
 
 def _uncertainty(found: Record) -> Iterable[str]:
     low, high = found["best_step_time_interval_s"]
+    grids = f"{found['grids']} grid{'s' * (found['grids'] > 1)}"
     yield (
-        f"Uncertainty of the profile's figures and the model ({found['samples']} samples, {found['grids']} grids): "
+        f"Uncertainty of the profile's figures and the model ({found['samples']} samples, {grids}): "
         f"the best grid's step takes {show(low, 's')} to {show(high, 's')} (5 to 95 %)"
     )
     worth = found["worth_a_try"]
