@@ -96,9 +96,9 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
     """Elements on one device of what X, Y and Z split: weights of linear layers and vocabulary tables."""
     shards = 1.0 * layout.x * layout.y * layout.z
     tables: Number = 0.0
-    for _, layer in job.model.layers():
+    for block, layer in job.model.layers():
         if isinstance(layer, Embedding) or (isinstance(layer, Head) and not layer.tied):
-            tables = tables + 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
+            tables = tables + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
     weights = sum(block.repeat * layer.weight for block, layer in job.model.layers() if isinstance(layer, Linear))
     return (weights + tables) / shards
 
@@ -221,11 +221,14 @@ def _table(job: Job, layout: Layout) -> Number:
 
 
 def _logits(job: Job, layout: Layout) -> Bytes:
-    """Logits of a micro-step in the activation format and their fp32 copy, which the loss turns into the gradient."""
+    """Logits of a micro-step in the activation format and their fp32 copy, which the loss turns into the gradient.
+
+    Those of several heads are alive together: the backward pass starts from the sum of their losses.
+    """
     vocabulary: Number = 0.0
-    for _, layer in job.model.layers():
+    for block, layer in job.model.layers():
         if isinstance(layer, Head):
-            vocabulary = vocabulary + 1.0 * job.padded_vocabulary(layer.vocabulary, layout)
+            vocabulary = vocabulary + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout)
     return job.rows(layout) * vocabulary / (layout.x * layout.y) * (job.settings.activation_bytes + _FP32)
 
 
