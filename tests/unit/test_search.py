@@ -13,7 +13,7 @@ from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.memory import capacity, occupy
-from perfmodel.search import Space, _order, rank
+from perfmodel.search import Space, _order, rank, rounded
 from perfmodel.settings import Settings
 from perfmodel.step import predict, step_time
 from perfmodel.workload import Transformer
@@ -223,3 +223,24 @@ def test_counts_of_gpus_far_beyond_any_machine_still_multiply_out():
     found = rank(job(linears(*four_layers(2**20)), machine(8, memory=1e18), batch=2**30), Space(2**40, top=1))
     assert int(found.layouts.gpus[0]) == 2**40
     assert step_time(found.job, found.layouts.take(0), found.rate) > 0
+
+
+def test_grids_whose_times_differ_in_the_last_digit_only_are_ranked_by_memory():
+    question = Job.of(
+        models.load("gpt-5b"),
+        profiles.load("perlmutter"),
+        batch=64,
+        settings=Settings(fidelity="paper", ignore_memory=True),
+    )
+    found = rank(question, Space(16))
+    grids = [found.layouts.take(row).text() for row in range(len(found))]
+    one, other = grids.index("4x1x1x4"), grids.index("4x1x4x1")
+    assert found.prediction.step[one] == pytest.approx(found.prediction.step[other], rel=1e-15)
+    assert one < other
+
+
+def test_rounding_forgets_last_digits_and_keeps_differences_that_count():
+    values = np.array([0.0, 3e-9, 1.0, 2.0**-40, 7e18, 1e-300])
+    assert rounded(values * (1 + 2**-50)).tolist() == rounded(values).tolist()
+    assert np.all(rounded(values[1:] * (1 + 2**-28)) > rounded(values[1:]))
+    assert rounded(values).tolist() == pytest.approx(values.tolist(), rel=2**-30)
