@@ -11,7 +11,7 @@ import numpy as np
 
 from perfmodel.job import Job
 from perfmodel.layout import Layout
-from perfmodel.settings import Settings
+from perfmodel.settings import Sized
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, Count, Number
 from perfmodel.workload import Activation, Attention, Block, Embedding, Head, Layer, Linear, Model, Norm
@@ -126,7 +126,7 @@ def _replicated(layer: Layer) -> tuple[str, int]:
     return "none", layer.parameters
 
 
-def block_activations(block: Block, settings: Settings, sequence: int) -> PerToken:
+def block_activations(block: Block, settings: Sized, sequence: int) -> PerToken:
     """Bytes a token that one block keeps for its backward pass when nothing is recomputed."""
     kept = PerToken()
     for layer in block.layers:
@@ -134,7 +134,7 @@ def block_activations(block: Block, settings: Settings, sequence: int) -> PerTok
     return kept
 
 
-def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
+def _kept(layer: Layer, settings: Sized, sequence: int) -> PerToken:
     """Every product keeps its input; norm and activation keep theirs; attention keeps queries, keys, values."""
     size = settings.activation_bytes
     if isinstance(layer, Linear):
@@ -153,7 +153,7 @@ def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
     return PerToken()
 
 
-def _scores(layer: Attention, settings: Settings, sequence: int) -> float:
+def _scores(layer: Attention, settings: Sized, sequence: int) -> float:
     """Softmax output, and with dropout its mask and result, a token; flash attention keeps a sum a head instead."""
     if settings.flash_attention:
         return layer.heads * _FP32
@@ -161,7 +161,7 @@ def _scores(layer: Attention, settings: Settings, sequence: int) -> float:
     return layer.heads * sequence * (2 * size + _MASK if settings.dropout else size)
 
 
-def _block_input(block: Block, settings: Settings) -> PerToken:
+def _block_input(block: Block, settings: Sized) -> PerToken:
     """Bytes a token of the hidden states that enter a block, all that full recomputation keeps of it."""
     first = block.layers[0]
     width = first.inputs if isinstance(first, Linear) else getattr(first, "width", 0)

@@ -41,7 +41,7 @@ def test_every_row_fits_in_memory_unless_memory_is_ignored(name):
     question = Job.of(models.load(name), profiles.load("perlmutter"), batch=1024)
     found = rank(question, Space(256, top=ALL))
     assert np.all(found.prediction.memory.total <= capacity(question))
-    ignoring = rank(replace(question, settings=Settings(ignore_memory=True)), Space(256, top=ALL))
+    ignoring = rank(replace(question, settings=replace(question.settings, ignore_memory=True)), Space(256, top=ALL))
     assert len(ignoring) > len(found)
     assert "memory" not in ignoring.rejected
 
