@@ -5,7 +5,8 @@ Case 1: every group of the axis lies inside one fast domain (a node, or an NVLin
 Case 2: some group leaves the domain. Then min(domain, inner) groups share the bandwidth between domains (Eq. 7).
 
 The paper writes powers of two only. With other sizes a block of inner * size neighbouring ranks can straddle a
-boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Unless `literal`,
+boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Where `literal`,
+case 2 is Eq. 7 under one ceiling: the links of a device, which the injection of a whole NVLink rack exceeds. Otherwise
 case 2 has three more limits, none of which binds on powers of two in nodes of a power of two: blocks that straddle
 boundaries meet in pairs, so that twice as many groups share a way out; a group uses no more NICs than its members in
 a domain reach; and it is no faster than the links between those members.
@@ -73,12 +74,13 @@ def fewest_members(*, inner: Count, size: Count, domain: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7 and nothing else."""
+    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7, at most a device's links."""
 
     machine: Machine
     domain: int
     inside: Array
     between: float
+    links: float
     nics: int
     literal: bool
 
@@ -93,7 +95,9 @@ class Bandwidths:
         measured, nics = machine.bandwidth.between, machine.network.nics
         between = measured.value if measured else derived_between(machine)
         count = int(nics.value) * (domain // machine.node_devices) if nics else 1
-        return cls(machine, domain, inside.ravel(), between, count, literal)
+        links = machine.fabric.device_bandwidth
+        most = links.value if links else float("inf")
+        return cls(machine, domain, inside.ravel(), between, most, count, literal)
 
     def contained(self, *, inner: Count, size: Count, gpus: Count) -> Count:
         """Whether every group of this shape stays inside a domain (case 1)."""
@@ -114,7 +118,7 @@ class Bandwidths:
     def _crossing(self, inner: Count, size: Count) -> BytesPerSecond:
         """Case 2."""
         if self.literal:
-            return shared_between(self.between, sharing=np.minimum(self.domain, inner))
+            return np.minimum(shared_between(self.between, sharing=np.minimum(self.domain, inner)), self.links)
         domain = self.domain
         shared = shared_between(self.between, sharing=sharing(inner=inner, size=size, domain=domain))
         members = fewest_members(inner=inner, size=size, domain=domain)
@@ -151,6 +155,8 @@ class Bandwidths:
         groups = literal if self.literal else int(sharing(inner=inner, size=size, domain=self.domain))
         shared = f"{base}, shared by {groups} groups" if groups > 1 else base
         if float(self._crossing(inner, size)) < self.between / groups:
+            if self.literal:
+                return f"{shared}; limited by the links of a device, {show(self.links, 'B/s')}"
             members = int(fewest_members(inner=inner, size=size, domain=self.domain))
             return f"{shared}; limited by the links and NICs of {members} members in a domain"
         return shared

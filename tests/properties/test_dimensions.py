@@ -42,8 +42,8 @@ def question(monkeypatch):
         found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **chosen)
         bandwidths = found.bandwidths
         rate = BYTE / SECOND
-        inside, between = (getattr(bandwidths, name) * rate for name in ("inside", "between"))
-        return replace(found, bandwidths=replace(bandwidths, inside=inside, between=between))
+        rates = {name: getattr(bandwidths, name) * rate for name in ("inside", "between", "links")}
+        return replace(found, bandwidths=replace(bandwidths, **rates))
 
     return build
 

@@ -197,7 +197,7 @@ def test_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout,
     settings, bandwidths = question.settings, question.bandwidths
     sizes = {name: factor * getattr(settings, name) for name in ("activation_bytes", "weight_bytes", "gradient_bytes")}
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)
-    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between")}
+    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between", "links")}
     scaled = replace(question, settings=settings, bandwidths=replace(bandwidths, **rates))
     before, after = communicate(question, layout), communicate(scaled, layout)
     for name in ("weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce"):

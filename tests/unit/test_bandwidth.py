@@ -116,9 +116,9 @@ def test_a_group_uses_the_nics_that_its_members_reach_and_no_more():
     assert rack.of_group(inner=72, size=2, gpus=144) == 3.6e12 / 72
 
 
-def test_to_the_letter_of_the_paper_nothing_but_equation_7_counts():
-    literal = Bandwidths.of(machine(4, domain=72, between=3.6e12), literal=True)
-    assert literal.of_group(inner=4, size=64, gpus=1152) == 3.6e12 / 4
+def test_to_the_letter_of_the_paper_members_and_their_nics_do_not_count():
+    literal = Bandwidths.of(machine(4, domain=72, between=800e9), literal=True)
+    assert literal.of_group(inner=4, size=64, gpus=1152) == 800e9 / 4
 
 
 def test_the_origin_says_which_rule_gave_the_number():
@@ -144,3 +144,18 @@ def test_every_group_on_a_shipped_machine_has_a_bandwidth_and_an_origin(name):
             continue
         assert bandwidths.of_group(inner=inner, size=size, gpus=gpus) > 0
         assert bandwidths.origin(inner=inner, size=size, gpus=gpus)
+
+
+def test_at_paper_fidelity_a_gpu_sends_no_faster_than_its_own_links_on_a_rack():
+    literal = Bandwidths.of(profiles.load("gb200-nvl72"), literal=True)
+    found = literal.of_group(inner=np.array([1, 2, 72]), size=144, gpus=144 * 72)
+    assert found.tolist() == [900e9, 900e9, literal.between / 72]
+    assert "limited by the links of a device, 900 GB/s" in literal.origin(inner=1, size=144, gpus=144)
+
+
+@pytest.mark.parametrize("name", ["perlmutter", "frontier", "alps"])
+def test_on_the_paper_s_machines_equation_7_is_exact(name):
+    literal = Bandwidths.of(profiles.load(name), literal=True)
+    for inner in (1, 2, 4, 8, 64):
+        shared = shared_between(literal.between, sharing=min(literal.domain, inner))
+        assert literal.of_group(inner=inner, size=128, gpus=128 * inner) == shared
