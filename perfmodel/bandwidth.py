@@ -74,7 +74,7 @@ def fewest_members(*, inner: Count, size: Count, domain: int) -> Count:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7, at most a device's links."""
+    """A machine's group bandwidths as arrays, by (inner, size); `literal`: Eq. 7, at most a device's links."""
 
     machine: Machine
     domain: int

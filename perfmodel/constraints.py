@@ -161,15 +161,15 @@ def _width_rules(model: Model) -> Iterator[Rule]:
     over_x: dict[tuple[int, str], None] = {}
     over_y: dict[tuple[int, str], None] = {}
     shards: dict[tuple[int, str], None] = {}
-    for _, layer in model.layers():
+    for layer, before in (pair for block in model.blocks for pair in block.split()):
         if isinstance(layer, Linear):
             outputs, inputs = (over_y, over_x) if layer.transposed else (over_x, over_y)
             outputs[layer.outputs, f"outputs of {layer.name}"] = None
             inputs[layer.inputs, f"inputs of {layer.name}"] = None
             shards[layer.weight, f"weights of {layer.name}"] = None
-        elif isinstance(layer, Activation):
-            over_x[layer.width, f"features of {layer.name}"] = None
-        elif isinstance(layer, (Norm, Embedding, Head)):
+        elif isinstance(layer, (Activation, Norm)):
+            (over_x if before == "x" else over_y)[layer.width, f"features of {layer.name}"] = None
+        elif isinstance(layer, (Embedding, Head)):
             over_y[layer.width, f"features of {layer.name}"] = None
     yield Divides("width_x", ("x",), tuple(over_x))
     yield Divides("width_y", ("y",), tuple(over_y))

@@ -106,19 +106,20 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
 def replicated_parameters(model: Model, layout: Layout) -> Number:
     """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
     split = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
-    for block, layer in model.layers():
-        axis, elements = _replicated(layer)
-        split[axis] += block.repeat * elements
+    for block in model.blocks:
+        for layer, before in block.split():
+            axis, elements = _replicated(layer, before)
+            split[axis] += block.repeat * elements
     over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
     return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
 
 
-def _replicated(layer: Layer) -> tuple[str, int]:
-    """(axes that split them, elements) of a layer's parameters that Z does not split."""
+def _replicated(layer: Layer, before: str) -> tuple[str, int]:
+    """(axes that split them, elements) of a layer's parameters that Z does not split; `before` splits its features."""
     if isinstance(layer, Linear):
         return ("y" if layer.transposed else "x"), layer.replicated
     if isinstance(layer, Norm):
-        return "y", layer.parameters
+        return before, layer.parameters
     if isinstance(layer, Embedding):
         return "y", layer.learned_positions * layer.width
     if isinstance(layer, Head):
@@ -129,12 +130,12 @@ def _replicated(layer: Layer) -> tuple[str, int]:
 def block_activations(block: Block, settings: Sized, sequence: int) -> PerToken:
     """Bytes a token that one block keeps for its backward pass when nothing is recomputed."""
     kept = PerToken()
-    for layer in block.layers:
-        kept = kept + _kept(layer, settings, sequence)
+    for layer, before in block.split():
+        kept = kept + _kept(layer, before, settings, sequence)
     return kept
 
 
-def _kept(layer: Layer, settings: Sized, sequence: int) -> PerToken:
+def _kept(layer: Layer, before: str, settings: Sized, sequence: int) -> PerToken:
     """Every product keeps its input; norm and activation keep theirs; attention keeps queries, keys, values."""
     size = settings.activation_bytes
     if isinstance(layer, Linear):
@@ -142,9 +143,9 @@ def _kept(layer: Layer, settings: Sized, sequence: int) -> PerToken:
         mask = layer.positions * layer.outputs * _MASK if settings.dropout and layer.transposed else 0.0
         return PerToken(over_x=inputs, over_y=mask) if layer.transposed else PerToken(over_y=inputs)
     if isinstance(layer, Norm):
-        return PerToken(over_y=layer.positions * layer.width * size)
+        return PerToken(**{f"over_{before}": layer.positions * layer.width * size})
     if isinstance(layer, Activation):
-        return PerToken(over_x=layer.positions * layer.width * (2 if layer.gated else 1) * size)
+        return PerToken(**{f"over_{before}": layer.positions * layer.width * (2 if layer.gated else 1) * size})
     if isinstance(layer, Attention):
         projected = (layer.heads + 2 * layer.kv_heads) * layer.head_dim * size
         return PerToken(over_x=projected, scores=_scores(layer, settings, sequence))

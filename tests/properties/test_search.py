@@ -65,8 +65,13 @@ def widths(model):
     linear = [layer for layer in layers if isinstance(layer, Linear)]
     over_x = [layer.inputs if layer.transposed else layer.outputs for layer in linear]
     over_y = [layer.outputs if layer.transposed else layer.inputs for layer in linear]
-    over_x += [layer.width for layer in layers if isinstance(layer, Activation)]
-    over_y += [layer.width for layer in layers if isinstance(layer, Norm | Embedding | Head)]
+    over_y += [layer.width for layer in layers if isinstance(layer, Embedding | Head)]
+    for block in model.blocks:
+        for place, layer in enumerate(block.layers):
+            if isinstance(layer, Activation | Norm):
+                before = [other for other in block.layers[:place] if isinstance(other, Linear | Embedding | Head)]
+                normal = before and isinstance(before[-1], Linear) and not before[-1].transposed
+                (over_x if normal else over_y).append(layer.width)
     return over_x, over_y, [layer.inputs * layer.outputs * layer.kernel**2 for layer in linear]
 
 

@@ -110,9 +110,9 @@ def test_grouped_queries_keep_fewer_keys_and_values():
 
 
 def test_gated_activations_keep_both_inputs_and_norms_theirs():
-    block = Block("b", (Norm("n", 100), Activation("act", 300, gated=True)))
+    block = Block("b", (Norm("n", 100), Linear("l", 100, 600), Activation("act", 300, gated=True)))
     kept = block_activations(block, Sized(), sequence=1)
-    assert (kept.over_y, kept.over_x) == (200, 1200)
+    assert (kept.over_y, kept.over_x) == (200 + 200, 1200)
 
 
 def test_hidden_states_are_split_over_y_and_the_middle_of_the_block_over_x():
