@@ -48,6 +48,7 @@ def broken(question, grid):
         ("width_y", any(width % y for width in over_y)),
         ("weight_shards", any(weight % (x * y * z) for weight in weights)),
         *vocabulary(question, x * y),
+        *tables(question, x * y, z),
         ("batch", question.batch % (z * data) != 0),
     ]
     return next((name for name, breaks in rules if breaks), None)
@@ -83,6 +84,15 @@ def vocabulary(question, tensor):
             yield "vocabulary_padding", padded > 2 * layer.vocabulary
         elif isinstance(layer, Embedding | Head):
             yield "vocabulary", layer.vocabulary % tensor != 0
+
+
+def tables(question, tensor, z):
+    """Rows a device of x and y holds, padded, times the width are cut by z."""
+    multiple = question.settings.vocabulary_multiple
+    for _, layer in question.model.layers():
+        if isinstance(layer, Embedding | Head):
+            rows = -(-layer.vocabulary // (multiple * tensor)) * multiple if multiple else layer.vocabulary // tensor
+            yield "weight_shards", (rows * layer.width) % z != 0
 
 
 def modes(question, space):
