@@ -6,6 +6,7 @@ x, y, z, data. They rank grids differently, so both exist.
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import permutations
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +18,8 @@ from perfmodel.units import Array, Count
 Axis: TypeAlias = Literal["x", "y", "z", "data"]
 AXES: tuple[Axis, ...] = ("x", "y", "z", "data")
 Placement: TypeAlias = tuple[Axis, ...]
+
+MOST_DEVICES = 2**31  # of a job; no machine comes near, and counts stay exact in 64 bits
 
 AXONN: Placement = ("y", "x", "z", "data")
 PAPER: Placement = ("x", "y", "z", "data")
@@ -184,7 +187,8 @@ def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
     return table
 
 
-def _prime_factors(number: int) -> list[tuple[int, int]]:
+@cache
+def _prime_factors(number: int) -> tuple[tuple[int, int], ...]:
     factors, prime = [], 2
     while prime * prime <= number:
         exponent = 0
@@ -194,7 +198,7 @@ def _prime_factors(number: int) -> list[tuple[int, int]]:
         if exponent:
             factors.append((prime, exponent))
         prime += 1
-    return [*factors, (number, 1)] if number > 1 else factors
+    return (*factors, (number, 1)) if number > 1 else tuple(factors)
 
 
 def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:

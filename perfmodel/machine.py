@@ -27,7 +27,7 @@ MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
-TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
+TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,16 @@ class Device:
                 raise PerfmodelError(f"gemm {dtype} of {rates}")
         if not any(self.peak.get(dtype) for dtype in TRAINING_DTYPES):
             raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
-        if self.gemm_efficiency is None and not any(self.gemm.get(dtype) for dtype in TRAINING_DTYPES):
-            raise PerfmodelError("neither gemm nor gemm_efficiency says how fast large matrix products are")
+        if self.gemm_efficiency is None and not self.gemm.get(self.dtype):
+            raise PerfmodelError(
+                f"neither gemm nor gemm_efficiency says how fast large matrix products in {self.dtype} are"
+            )
         at_most_one(self.gemm_efficiency, "gemm_efficiency")
+
+    @property
+    def dtype(self) -> Dtype:
+        """The number format of matrix products in training: bf16 where the device has it, else fp16, else fp32."""
+        return next(dtype for dtype in TRAINING_DTYPES if self.peak.get(dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +129,8 @@ class Fabric:
                 f"pair_bandwidth {show(self.pair_bandwidth.value, 'B/s')} is above "
                 f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
             )
-        if self.domain:
-            whole(self.domain, "fabric.domain")
+        if self.domain and whole(self.domain, "fabric.domain") > MOST_DEVICES:
+            raise PerfmodelError(f"fabric.domain is {self.domain.value:g}, wanted at most {MOST_DEVICES}")
 
 
 @dataclass(frozen=True, slots=True)
