@@ -113,10 +113,11 @@ class Layout:
         """Groups interleaved in the block of ranks that one joined x, y group spans.
 
         With x and y neighbours in the placement this is what lies inside both; with z or data between them, the block
-        is longer, and so more groups share it.
+        is longer, and so more groups share it. Where one of the two has size 1, the group is the other's own.
         """
         inner_x, inner_y = self.inner("x"), self.inner("y")
         span = np.maximum(inner_x * self.x, inner_y * self.y) // (self.x * self.y)
+        span = np.where(self.x == 1, inner_y, np.where(self.y == 1, inner_x, span))
         return int(span) if isinstance(self.placement, int) and np.ndim(span) == 0 else span
 
 

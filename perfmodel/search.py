@@ -16,12 +16,11 @@ from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layout import Layout, divisors, each_placed, orders, shapes
 from perfmodel.memory import capacity, occupy
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.step import Prediction, predict, step_time
 from perfmodel.units import Array
 
 _BLOCK_ROWS = 1 << 16  # rows evaluated at once: all columns stay in the cache
-_MOST = 1 << 62
 _DIGITS = 30  # binary ones that count when times and memory are compared, about nine decimal ones
 _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
 
@@ -40,20 +39,20 @@ class Space:
     def __post_init__(self) -> None:
         """Counts are counts."""
         for name, value in (("number of GPUs", self.gpus), ("micro-batch", self.micro_batch), ("top", self.top)):
-            if value is not None and not 1 <= value < _MOST:
-                raise UsageError(f"the {name} is {value}, wanted at least 1")
+            if value is not None and not 1 <= value <= MOST:
+                raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
 
     def modes(self, settings: Settings) -> list[tuple[int, int]]:
         """(recompute, weight cache) pairs worth trying.
 
         Left out unless asked for: selective recomputation with flash attention (it keeps no scores to drop), and
-        gathering a third time under full recomputation (it saves one layer's weight at most).
+        keeping all gathered weights where keeping the last forward's takes no more gathers.
         """
         recomputes = [self.recompute] if self.recompute else [r for r in RECOMPUTES if _worthwhile(r, settings)]
         caches = [self.weight_cache] if self.weight_cache else list(WEIGHT_CACHES)
         pairs = [(r, c) for r in recomputes for c in caches]
         if self.weight_cache is None:
-            pairs = [(r, c) for r, c in pairs if (c != "all" if r != "full" else c != "none")]
+            pairs = [(r, c) for r, c in pairs if r == "full" or c != "all"]
         return [(RECOMPUTES.index(r), WEIGHT_CACHES.index(c)) for r, c in pairs]
 
 

@@ -102,8 +102,7 @@ def modes(question, space):
             continue
         if space.recompute is None and recompute == "selective" and question.settings.flash_attention:
             continue
-        useless = "none" if recompute == "full" else "all"
-        if space.weight_cache is None and cache == useless:
+        if space.weight_cache is None and cache == "all" and recompute != "full":
             continue
         yield RECOMPUTES.index(recompute), WEIGHT_CACHES.index(cache)
 

@@ -19,6 +19,7 @@ from perfmodel.step import predict, step_time
 from perfmodel.workload import Transformer
 
 ALL = 10**6
+FULL = [("full", "none"), ("full", "forward"), ("full", "all")]
 
 
 def test_every_grid_is_either_ranked_or_rejected_once():
@@ -138,11 +139,11 @@ def test_fixed_axes_and_maxima_hold_in_every_row():
 @pytest.mark.parametrize(
     ("asked", "flash", "expected"),
     [
-        ({}, True, [("none", "none"), ("none", "forward"), ("full", "forward"), ("full", "all")]),
+        ({}, True, [("none", "none"), ("none", "forward"), *FULL]),
         ({"recompute": "selective"}, True, [("selective", "none"), ("selective", "forward")]),
         ({"weight_cache": "none"}, True, [("none", "none"), ("full", "none")]),
         ({"recompute": "none", "weight_cache": "all"}, True, [("none", "all")]),
-        ({"recompute": "full"}, False, [("full", "forward"), ("full", "all")]),
+        ({"recompute": "full"}, False, FULL),
     ],
 )
 def test_modes_worth_trying_are_tried(asked, flash, expected):
@@ -244,3 +245,12 @@ def test_rounding_forgets_last_digits_and_keeps_differences_that_count():
     assert rounded(values * (1 + 2**-50)).tolist() == rounded(values).tolist()
     assert np.all(rounded(values[1:] * (1 + 2**-28)) > rounded(values[1:]))
     assert rounded(values).tolist() == pytest.approx(values.tolist(), rel=2**-30)
+
+
+def test_a_grid_that_fits_only_when_nothing_is_cached_is_found():
+    model = linears(*four_layers(8192), repeat=2, sequence=64)
+    leanest = Layout(1, 1, 8, 1, recompute=2, weight_cache=0)
+    needs = float(occupy(job(model, batch=8), leanest).total)
+    assert needs < occupy(job(model, batch=8), replace(leanest, weight_cache=1)).total
+    found = rank(job(model, machine(8, memory=needs + 1), batch=8, fixed={"z": 8}), Space(8))
+    assert [found.layouts.take(row) for row in range(len(found))] == [leanest]
