@@ -22,11 +22,11 @@ from perfmodel.layout import AXES, MOST_DEVICES, Layout, divisors, shapes
 from perfmodel.machine import Machine
 from perfmodel.memory import capacity, sharded_parameters
 from perfmodel.search import Ranking, Space, rank
+from perfmodel.settings import MOST
 from perfmodel.units import Array, Number, show
 
 _TRIES = 100  # counts looked at on each side, nearest first
 _BATCH_TRIES = 8
-_EVERYTHING = 1 << 40  # grids in order
 
 
 def count_problem(machine: Machine, gpus: int) -> str:
@@ -111,7 +111,7 @@ def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
 
 
 def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
-    fitting = rank(job, replace(space, top=_EVERYTHING)).layouts
+    fitting = rank(job, replace(space, top=MOST)).layouts
     return fitting.take(int(np.argmin(_distance(fitting, wanted)))) if np.size(fitting.x) else None
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
 from perfmodel.layout import Layout
-from perfmodel.machine import Dtype, Machine
-from perfmodel.settings import MOST, Settings, Sized
+from perfmodel.machine import Machine
+from perfmodel.settings import MOST, Dtype, Settings, Sized
 from perfmodel.units import Count, Number
 from perfmodel.workload import Model
 
@@ -39,7 +39,7 @@ class Job:
         for name, value in (("batch", batch), ("sequence length", length)):
             if not 1 <= value <= MOST:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
-        counted = (settings or Settings()).sized(_dtype(machine))
+        counted = (settings or Settings()).sized(machine.device.dtype)
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
         return cls(model, machine, batch, length, counted, bandwidths)
 
@@ -59,12 +59,4 @@ class Job:
     @property
     def dtype(self) -> Dtype:
         """The number format of matrix products."""
-        return _dtype(self.machine)
-
-
-def _dtype(machine: Machine) -> Dtype:
-    """The format of a machine's matrix products: bf16 where the device has it, else fp16, else fp32."""
-    for dtype in ("bf16", "fp16"):
-        if machine.device.peak.get(dtype):
-            return dtype
-    return "fp32"
+        return self.machine.device.dtype

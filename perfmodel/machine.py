@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.settings import Dtype
 from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
 from perfmodel.units import show
 
@@ -26,7 +27,6 @@ MOST_DEVICES = 1024
 MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
-Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
 
 
@@ -72,9 +72,7 @@ class Device:
         if not any(self.peak.get(dtype) for dtype in TRAINING_DTYPES):
             raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
         if self.gemm_efficiency is None and not self.gemm.get(self.dtype):
-            raise PerfmodelError(
-                f"neither gemm nor gemm_efficiency says how fast large matrix products in {self.dtype} are"
-            )
+            raise PerfmodelError(f"neither gemm nor gemm_efficiency says how fast products in {self.dtype} are")
         at_most_one(self.gemm_efficiency, "gemm_efficiency")
 
     @property
@@ -93,8 +91,7 @@ class Node:
 
     def __post_init__(self) -> None:
         """Devices and cores are counts."""
-        if whole(self.devices, "node.devices") > MOST_DEVICES:
-            raise PerfmodelError(f"node.devices is {self.devices.value:g}, wanted at most {MOST_DEVICES}")
+        whole(self.devices, "node.devices", most=MOST_DEVICES)
         whole(self.cpu_cores, "node.cpu_cores")
 
 
@@ -129,8 +126,8 @@ class Fabric:
                 f"pair_bandwidth {show(self.pair_bandwidth.value, 'B/s')} is above "
                 f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
             )
-        if self.domain and whole(self.domain, "fabric.domain") > MOST_DEVICES:
-            raise PerfmodelError(f"fabric.domain is {self.domain.value:g}, wanted at most {MOST_DEVICES}")
+        if self.domain:
+            whole(self.domain, "fabric.domain", most=MOST_DEVICES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from perfmodel.errors import UsageError
 from perfmodel.units import GIBI, KIBI
 
-if TYPE_CHECKING:  # a --help needs no machine
-    from perfmodel.machine import Dtype
-
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
 Fidelity = Literal["paper", "flat"]
@@ -19,7 +17,7 @@ Fidelity = Literal["paper", "flat"]
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
-MOST = 10**12
+MOST = 2**40
 """The largest batch, sequence length or other count that is taken for meant."""
 
 # Forward passes of a checkpointed block in one step.
@@ -93,7 +91,7 @@ class Settings:
                 f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
             )
 
-    def sized(self, dtype: "Dtype") -> "Sized":
+    def sized(self, dtype: Dtype) -> "Sized":
         """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves."""
         chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
         size = 4.0 if dtype == "fp32" else 2.0

@@ -182,7 +182,7 @@ def machines_new(
     if not path.name.endswith((".yaml", ".yml")):
         raise UsageError(f"{file!r} does not end in .yaml, by which --machine knows a profile of your own")
     profiles.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
-    typer.echo(f"wrote {file}; edit it, then: perfmodel machines check {file}")
+    typer.echo(printable(f"wrote {file}; edit it, then: perfmodel machines check {file}"))
 
 
 @models.command("list")

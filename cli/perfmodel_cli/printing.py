@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.errors import printable
+
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
 _WIDEST = 10**6  # of what is measured
 
@@ -25,7 +27,9 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
 
     from perfmodel.tables import flat
 
-    flattened = [dict(flat(row)) for row in rows]
+    flattened = [
+        {key: printable(value) if isinstance(value, str) else value for key, value in flat(row)} for row in rows
+    ]
     columns = list(dict.fromkeys(column for row in flattened for column in row))
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()

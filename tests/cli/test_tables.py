@@ -40,6 +40,7 @@ def test_names_that_look_like_markup_or_obey_a_terminal_are_shown_as_they_are(ru
         assert "[red]q[/x]" in text
         assert r"\x1b[31mx" in text
     assert "[b]block[/b]" in shown
+    assert r"\x1b[31mx" in plainly(run("models", "show", model, "--format", "csv"))
 
 
 def test_a_profile_s_names_are_shown_as_they_are(run, profile):
