@@ -121,6 +121,20 @@ def test_to_the_letter_of_the_paper_members_and_their_nics_do_not_count():
     assert literal.of_group(inner=4, size=64, gpus=1152) == 800e9 / 4
 
 
+def test_on_powers_of_two_only_the_links_of_its_members_limit_a_group_that_leaves_its_domain():
+    for name in ("dgx-h100", "frontier", "mi300x-node"):
+        bandwidths = Bandwidths.of(profiles.load(name))
+        inner, size = (axis.ravel() for axis in np.meshgrid([1, 2, 4, 8], [2, 4, 8, 16, 64]))
+        crossing = inner * size > bandwidths.domain
+        inner, size = inner[crossing], size[crossing]
+        found = bandwidths.of_group(inner=inner, size=size, gpus=np.full_like(size, 4096))
+        shared = shared_between(bandwidths.between, sharing=np.minimum(bandwidths.domain, inner))
+        members = np.maximum(1, bandwidths.domain // inner)
+        links = bandwidths.of_group(inner=inner, size=members, gpus=members * inner)
+        assert found.tolist() == np.where(members > 1, np.minimum(shared, links), shared).tolist()
+        assert (found < shared).any() == (name == "mi300x-node")
+
+
 def test_the_origin_says_which_rule_gave_the_number():
     bandwidths = Bandwidths.of(machine(4, inside={(1, 2): 7e9}, between=80e9))
     assert bandwidths.origin(inner=1, size=2, gpus=8) == "database (1, 2), assumed [T]"
@@ -159,3 +173,18 @@ def test_on_the_paper_s_machines_equation_7_is_exact(name):
     for inner in (1, 2, 4, 8, 64):
         shared = shared_between(literal.between, sharing=min(literal.domain, inner))
         assert literal.of_group(inner=inner, size=128, gpus=128 * inner) == shared
+
+
+def test_a_rack_and_a_bit_is_held_to_the_one_block_that_really_leaves_it():
+    rack = Bandwidths.of(profiles.load("gb200-nvl72"))
+    shape = {"inner": 1, "size": 19}
+    assert (
+        fewest_members(**shape, domain=72, gpus=76) == 4
+    )  # blocks of 19: the fourth has 15 ranks in the rack, 4 outside
+    assert sharing(**shape, domain=72, gpus=76) == 1
+    assert rack.of_group(**shape, gpus=76) == pytest.approx(4 * rack.of_group(**shape, gpus=19 * 72), rel=0.01)
+
+
+def test_jobs_of_many_racks_are_held_to_every_way_that_a_block_can_lie():
+    assert fewest_members(inner=1, size=19, domain=72, gpus=19 * 72) == 1
+    assert sharing(inner=1, size=19, domain=72, gpus=19 * 72) == 2
