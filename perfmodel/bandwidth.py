@@ -62,7 +62,7 @@ def sharing(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = No
     >>> int(sharing(inner=2, size=4, domain=4)), int(sharing(inner=1, size=4, domain=6))
     (2, 2)
     """
-    if gpus is not None and np.max(gpus) <= _FEW * domain:
+    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
         return _cuts(inner, size, domain, gpus)[0]
     common = np.gcd(inner * size, domain)
     aligned = (common == domain) | (common == inner * size)
@@ -79,7 +79,7 @@ def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | Non
     >>> int(fewest_members(inner=1, size=19, domain=72, gpus=76))
     4
     """
-    if gpus is not None and np.max(gpus) <= _FEW * domain:
+    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
         return _cuts(inner, size, domain, gpus)[1]
     return np.maximum(1, np.gcd(inner * size, domain) // inner)
 
@@ -92,7 +92,7 @@ def _cuts(inner: Count, size: Count, domain: int, gpus: Count) -> tuple[Array, A
     """
     block = np.asarray(inner * size)
     most, fewest = np.zeros_like(block), np.maximum(1, block // inner)
-    for start in range(0, int(np.max(gpus)), domain):
+    for start in range(0, int(np.max(gpus, initial=0)), domain):
         before, goes_on = start % block, start + domain < gpus
         head = np.where((before > 0) & (start < gpus), block - before, 0)
         tail = np.where(goes_on, (start + domain) % block, 0)

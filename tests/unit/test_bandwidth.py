@@ -188,3 +188,8 @@ def test_a_rack_and_a_bit_is_held_to_the_one_block_that_really_leaves_it():
 def test_jobs_of_many_racks_are_held_to_every_way_that_a_block_can_lie():
     assert fewest_members(inner=1, size=19, domain=72, gpus=19 * 72) == 1
     assert sharing(inner=1, size=19, domain=72, gpus=19 * 72) == 2
+
+
+def test_no_layouts_have_no_bandwidths():
+    none = np.array([], dtype=int)
+    assert Bandwidths.of(machine()).of_group(inner=none, size=none, gpus=none).tolist() == []
