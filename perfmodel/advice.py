@@ -1,24 +1,32 @@
 """When there is no answer: which rule leaves nothing, and what would work instead."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.constraints import BATCH, FIXED, MEMORY, MICRO_BATCH, first_broken, grid_rules
+from perfmodel.constraints import (
+    BATCH,
+    FIXED,
+    MEMORY,
+    MICRO_BATCH,
+    Bound,
+    Divides,
+    Rule,
+    first_broken,
+    grid_rules,
+)
 from perfmodel.errors import NoGridError
 from perfmodel.job import Job
-from perfmodel.layout import AXES, Layout, shapes
+from perfmodel.layout import AXES, MOST_DEVICES, Layout, divisors, shapes
 from perfmodel.machine import Machine
-from perfmodel.memory import capacity
+from perfmodel.memory import capacity, sharded_parameters
 from perfmodel.search import Ranking, Space, rank
-from perfmodel.units import Number, show
+from perfmodel.settings import MOST
+from perfmodel.units import Array, Number, show
 
-_TRIES = 128  # neighbouring counts looked at on each side before doubling
-_DOUBLINGS = 12
+_TRIES = 100  # counts looked at on each side, nearest first
 _BATCH_TRIES = 8
-_EVERYTHING = 1 << 40
 
 
 def count_problem(machine: Machine, gpus: int) -> str:
@@ -103,7 +111,7 @@ def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
 
 
 def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
-    fitting = rank(job, replace(space, top=_EVERYTHING)).layouts
+    fitting = rank(job, replace(space, top=MOST)).layouts
     return fitting.take(int(np.argmin(_distance(fitting, wanted)))) if np.size(fitting.x) else None
 
 
@@ -136,8 +144,13 @@ def _batches_that_work(job: Job, space: Space) -> list[int]:
 
 
 def _first_batch_that_fits(job: Job, space: Space, batches: list[int]) -> int | None:
-    one = replace(space, top=1)
-    return next((batch for batch in batches if len(rank(replace(job, batch=batch), one))), None)
+    return next((batch for batch in batches if _some_grid_fits(replace(job, batch=batch), space)), None)
+
+
+def _some_grid_fits(job: Job, space: Space) -> bool:
+    """Whether any grid of that count fits: a micro-batch of 1 needs least memory, wherever the ranks are."""
+    least = replace(space, micro_batch=space.micro_batch or 1, placements=space.placements[:1], top=1)
+    return len(rank(job, least)) > 0
 
 
 def _counts_that_work(job: Job, space: Space) -> list[int]:
@@ -147,23 +160,51 @@ def _counts_that_work(job: Job, space: Space) -> list[int]:
 
 
 def _first_that_fits(job: Job, space: Space, direction: int) -> int | None:
-    for gpus in _counts(job.machine, space.gpus, direction):
-        if len(rank(job, replace(space, gpus=gpus, top=1))):
-            return gpus
-    return None
+    counts = _counts(job, space)
+    side = counts[counts < space.gpus][::-1] if direction < 0 else counts[counts > space.gpus]
+    return next((gpus for gpus in side[:_TRIES].tolist() if _some_grid_fits(job, replace(space, gpus=gpus))), None)
 
 
-def _counts(machine: Machine, gpus: int, direction: int) -> Iterator[int]:
-    """Counts that a job may have on one side: neighbours first, then twice or half as many again and again."""
-    unit, total = machine.node_devices, device_total(machine) or _EVERYTHING
-    nodes = min(gpus, total) // unit
-    neighbours = (unit * (nodes + direction * step) for step in range(_TRIES + 1))
-    powers = (unit * 2 ** max(0, _exponent(nodes) + direction * step) for step in range(_DOUBLINGS + 1))
-    parts = range(1, unit)  # of a single node
-    for count in (*parts, *neighbours, *powers) if direction > 0 else (*neighbours, *powers, *reversed(parts)):
-        if 0 < count <= total and (count - gpus) * direction > 0:
-            yield count
+def _counts(job: Job, space: Space) -> Array:
+    """All counts that may have a grid, ascending: an x * y that the model allows times a z * data that the batch does.
+
+    Left out is what the machine cannot give, and what is too few to hold the state of the weights.
+    """
+    machine, s = job.machine, job.settings
+    total = device_total(machine) or MOST_DEVICES
+    tensor, shares = _tensor_degrees(job), _shares(job, space)
+    counts = np.unique(np.outer(tensor[tensor <= total], shares[shares <= total]))
+    counts = counts[(counts <= total) & ((counts <= machine.node_devices) | (counts % machine.node_devices == 0))]
+    state = s.weight_bytes + s.kept_gradient_bytes + s.optimizer_bytes
+    held = sharded_parameters(job, Layout(1, 1, counts, 1)) * state
+    possible: Array = counts[(held <= capacity(job)) | s.ignore_memory]
+    return possible
 
 
-def _exponent(number: int) -> int:
-    return max(1, number).bit_length() - 1
+def _tensor_degrees(job: Job) -> Array:
+    """Products of X and Y that keep every rule with Z and data left aside."""
+    rules = tuple(rule for rule in grid_rules(job) if not (isinstance(rule, Bound) and rule.axis in ("z", "data")))
+    x, y = (np.array(_common_divisors(rules, axis)) for axis in ("x", "y"))
+    grids = Layout(np.repeat(x, len(y)), np.tile(y, len(x)), 1, 1)
+    return np.unique(np.asarray(grids.gpus)[first_broken(rules, grids) == len(rules)])
+
+
+def _common_divisors(rules: tuple[Rule, ...], axis: str) -> list[int]:
+    """What divides all that this axis alone splits."""
+    split = (rule for rule in rules if isinstance(rule, Divides) and rule.axes == (axis,))
+    return divisors(math.gcd(*(number for rule in split for number, _ in rule.numbers)))
+
+
+def _shares(job: Job, space: Space) -> Array:
+    """Products of Z and data that the batch, and what the user fixed, allow."""
+    whole, rest = divmod(job.batch, space.micro_batch or 1)
+    if rest:
+        return np.array([], dtype=np.int64)
+    fixed, most = job.settings.fixed, job.settings.maximum
+    sizes = np.array(divisors(whole))
+    z, data = (sizes[(sizes == fixed.get(axis, sizes)) & (sizes <= most.get(axis, whole))] for axis in ("z", "data"))
+    if "data" not in fixed and "data" not in most:
+        z = z[:1]  # data makes up for any other
+    products = np.unique(np.outer(z, data))
+    shared: Array = products[whole % products == 0]
+    return shared

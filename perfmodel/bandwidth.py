@@ -5,10 +5,11 @@ Case 1: every group of the axis lies inside one fast domain (a node, or an NVLin
 Case 2: some group leaves the domain. Then min(domain, inner) groups share the bandwidth between domains (Eq. 7).
 
 The paper writes powers of two only. With other sizes a block of inner * size neighbouring ranks can straddle a
-boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Unless `literal`,
-case 2 has three more limits, none of which binds on powers of two in nodes of a power of two: blocks that straddle
-boundaries meet in pairs, so that twice as many groups share a way out; a group uses no more NICs than its members in
-a domain reach; and it is no faster than the links between those members.
+boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Where `literal`,
+case 2 is Eq. 7 under one ceiling: the links of a device, which the injection of a whole NVLink rack exceeds. Otherwise
+case 2 has three more limits: blocks that straddle boundaries meet in pairs, so that twice as many groups share a way
+out; a group uses no more NICs than its members in a domain reach; and it is no faster than the links between those
+members. On powers of two in nodes of a power of two only the last can bind, where the network is the faster of the two.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import numpy as np
 
 from perfmodel.machine import Machine
 from perfmodel.units import Array, BytesPerSecond, Count, show
+
+_FEW = 9  # domains of a job whose blocks are looked at one by one
 
 
 def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
@@ -51,29 +54,59 @@ def derived_between(machine: Machine) -> float:
     return network.efficiency.value * network.injection.value * (machine.domain // machine.node_devices)
 
 
-def sharing(*, inner: Count, size: Count, domain: int) -> Count:
+def sharing(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = None) -> Count:
     """Groups that share a domain's way out: min(domain, P), twice P where blocks are not aligned with domains.
+
+    In a job of few domains, where that is more than really share it, those that do.
 
     >>> int(sharing(inner=2, size=4, domain=4)), int(sharing(inner=1, size=4, domain=6))
     (2, 2)
     """
+    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
+        return _cuts(inner, size, domain, gpus)[0]
     common = np.gcd(inner * size, domain)
     aligned = (common == domain) | (common == inner * size)
     return np.minimum(domain, np.where(aligned, inner, 2 * inner))
 
 
-def fewest_members(*, inner: Count, size: Count, domain: int) -> Count:
+def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = None) -> Count:
     """Ranks of a crossing group in the domain where it has fewest: a block's shortest piece is gcd(block, domain).
+
+    In a job of few domains not every piece occurs, and the shortest that does counts.
 
     >>> int(fewest_members(inner=1, size=64, domain=72)), int(fewest_members(inner=2, size=8, domain=4))
     (8, 2)
+    >>> int(fewest_members(inner=1, size=19, domain=72, gpus=76))
+    4
     """
+    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
+        return _cuts(inner, size, domain, gpus)[1]
     return np.maximum(1, np.gcd(inner * size, domain) // inner)
+
+
+def _cuts(inner: Count, size: Count, domain: int, gpus: Count) -> tuple[Array, Array]:
+    """(most groups that leave one domain, shortest piece of a cut block in members), domain by domain.
+
+    A domain holds the end of a block that began before it (`head`) and the start of one that goes on (`tail`), or
+    the middle of one block.
+    """
+    block = np.asarray(inner * size)
+    most, fewest = np.zeros_like(block), np.maximum(1, block // inner)
+    for start in range(0, int(np.max(gpus, initial=0)), domain):
+        before, goes_on = start % block, start + domain < gpus
+        head = np.where((before > 0) & (start < gpus), block - before, 0)
+        tail = np.where(goes_on, (start + domain) % block, 0)
+        middle = (head > domain) | ((before == 0) & (block > domain) & goes_on)
+        ends = np.minimum(inner, np.minimum(head, before)) + np.minimum(inner, np.minimum(tail, block - tail))
+        most = np.maximum(most, np.where(middle, np.minimum(inner, np.minimum(domain, block - domain)), ends))
+        for piece in (np.where(middle, domain, head), np.where(middle, domain, tail)):
+            fewest = np.where(piece > 0, np.minimum(fewest, np.maximum(1, piece // inner)), fewest)
+    return np.maximum(most, 1), fewest
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """A machine's group bandwidths as arrays, looked up by (inner, size); `literal`: Eq. 7 and nothing else.
+    """A machine's group bandwidths as arrays, by (inner, size); `literal`: Eq. 7, at most a device's links.
 
     `factor` multiplies the table: samples of what it may be instead (see `uncertainty`).
     """
@@ -82,6 +115,7 @@ class Bandwidths:
     domain: int
     inside: Array
     between: float
+    links: float
     nics: int
     literal: bool
     factor: float = 1.0
@@ -97,7 +131,9 @@ class Bandwidths:
         measured, nics = machine.bandwidth.between, machine.network.nics
         between = measured.value if measured else derived_between(machine)
         count = int(nics.value) * (domain // machine.node_devices) if nics else 1
-        return cls(machine, domain, inside.ravel(), between, count, literal)
+        links = machine.fabric.device_bandwidth
+        most = links.value if links else float("inf")
+        return cls(machine, domain, inside.ravel(), between, most, count, literal)
 
     def contained(self, *, inner: Count, size: Count, gpus: Count) -> Count:
         """Whether every group of this shape stays inside a domain (case 1)."""
@@ -108,20 +144,20 @@ class Bandwidths:
         """Bandwidth of groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus`."""
         inside = self.contained(inner=inner, size=size, gpus=gpus)
         within = self._inside(np.where(inside, inner, 0), np.where(inside, size, 0))
-        return np.where(inside, within, self._crossing(inner, size))
+        return np.where(inside, within, self._crossing(inner, size, gpus))
 
     def _inside(self, inner: Count, size: Count) -> Array:
         """The table's entries; (0, 0) stands for no limit."""
         found: Array = self.inside[inner * (self.domain + 1) + size] * self.factor
         return found
 
-    def _crossing(self, inner: Count, size: Count) -> BytesPerSecond:
+    def _crossing(self, inner: Count, size: Count, gpus: Count) -> BytesPerSecond:
         """Case 2."""
         if self.literal:
-            return shared_between(self.between, sharing=np.minimum(self.domain, inner))
+            return np.minimum(shared_between(self.between, sharing=np.minimum(self.domain, inner)), self.links)
         domain = self.domain
-        shared = shared_between(self.between, sharing=sharing(inner=inner, size=size, domain=domain))
-        members = fewest_members(inner=inner, size=size, domain=domain)
+        shared = shared_between(self.between, sharing=sharing(inner=inner, size=size, domain=domain, gpus=gpus))
+        members = fewest_members(inner=inner, size=size, domain=domain, gpus=gpus)
         reached = np.minimum(self.nics, members * max(1, self.nics // domain)) / self.nics
         several = members > 1
         links = self._inside(np.where(several, inner, 0), np.where(several, members, 0))
@@ -132,7 +168,7 @@ class Bandwidths:
         if size == 1:
             return "nothing to send"
         if not self.contained(inner=inner, size=size, gpus=gpus):
-            return self._origin_between(inner, size)
+            return self._origin_between(inner, size, gpus)
         for entry in self.machine.bandwidth.inside:
             if (entry.inner, entry.size) == (inner, size):
                 return f"database ({inner}, {size}), {entry.bandwidth.origin}"
@@ -141,7 +177,7 @@ class Bandwidths:
         described = f"{efficiency.value:g} x link rate ({fabric.topology}), {efficiency.origin}" if efficiency else ""
         return f"derived for ({inner}, {size}): {described}"
 
-    def _origin_between(self, inner: int, size: int) -> str:
+    def _origin_between(self, inner: int, size: int, gpus: int) -> str:
         """The bandwidth between domains, how many share it, and what else limits a group of this shape."""
         measured, network = self.machine.bandwidth.between, self.machine.network
         if measured:
@@ -152,10 +188,12 @@ class Bandwidths:
         else:
             return "no network"
         literal = min(self.domain, inner)
-        groups = literal if self.literal else int(sharing(inner=inner, size=size, domain=self.domain))
+        groups = literal if self.literal else int(sharing(inner=inner, size=size, domain=self.domain, gpus=gpus))
         shared = f"{base}, shared by {groups} groups" if groups > 1 else base
-        if float(self._crossing(inner, size)) < self.between / groups:
-            members = int(fewest_members(inner=inner, size=size, domain=self.domain))
+        if float(self._crossing(inner, size, gpus)) < self.between / groups:
+            if self.literal:
+                return f"{shared}; limited by the links of a device, {show(self.links, 'B/s')}"
+            members = int(fewest_members(inner=inner, size=size, domain=self.domain, gpus=gpus))
             return f"{shared}; limited by the links and NICs of {members} members in a domain"
         return shared
 

@@ -173,9 +173,9 @@ def layer_traffic(job: Job, layout: Layout) -> Iterator[tuple[Block, Layer, tupl
         if isinstance(layer, Linear):
             yield block, layer, tuple(linear(transposed if layer.transposed else normal, block, layer))
         elif job.settings.fidelity != "paper" and isinstance(layer, Embedding):
-            yield block, layer, tuple(_embedding(normal, layer))
+            yield block, layer, tuple(_embedding(normal, block, layer))
         elif job.settings.fidelity != "paper" and isinstance(layer, Head):
-            yield block, layer, tuple(_head(normal, layer))
+            yield block, layer, tuple(_head(normal, block, layer))
         else:
             yield block, layer, ()
 
@@ -243,25 +243,25 @@ def _table(at: _Setting, vocabulary: int, width: int) -> Number:
     return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.x * at.y)
 
 
-def _embedding(at: _Setting, layer: Embedding) -> Iterator[Collective]:
+def _embedding(at: _Setting, block: Block, layer: Embedding) -> Iterator[Collective]:
     """Masked look-up in the part of the table held, summed over x and y; the gradient is gathered over y."""
     sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
     hidden = at.rows * layer.width * sizes.activation_bytes
-    once = at.accumulation
+    once = block.repeat * at.accumulation
     yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
     yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
     yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
-    yield from _weight_gradient(at, layer.name, part, 1, "vocabulary")
+    yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
 
 
-def _head(at: _Setting, layer: Head) -> Iterator[Collective]:
+def _head(at: _Setting, block: Block, layer: Head) -> Iterator[Collective]:
     """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
     sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
     hidden = at.rows * layer.width * sizes.activation_bytes
-    once = at.accumulation
+    once = block.repeat * at.accumulation
     yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
     yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
     yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], at.rows * _FP32, once * _LOSS_REDUCES)
     yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
     if not layer.tied:
-        yield from _weight_gradient(at, layer.name, part, 1, "vocabulary")
+        yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")

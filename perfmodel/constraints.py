@@ -96,6 +96,27 @@ class VocabularyPadding:
 
 
 @dataclass(frozen=True, slots=True)
+class TableShards:
+    """The padded table of a vocabulary must be divisible into flat shards for x * y * z devices, as weights are."""
+
+    job: Job
+    vocabulary: int
+    width: int
+    name: str = "weight_shards"
+
+    def broken(self, layout: Layout) -> Array:
+        """The table of each layout, padded for its x and y."""
+        elements = np.asarray(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
+        return np.asarray(elements % (layout.x * layout.y * layout.z) != 0)
+
+    def sentence(self, layout: Layout) -> str:
+        """As for a weight of that many elements."""
+        elements = int(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
+        table = (elements, "elements of the padded vocabulary table")
+        return Divides(self.name, ("x", "y", "z"), (table,)).sentence(layout)
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """An axis that the user fixed, or gave a maximum."""
 
@@ -161,15 +182,15 @@ def _width_rules(model: Model) -> Iterator[Rule]:
     over_x: dict[tuple[int, str], None] = {}
     over_y: dict[tuple[int, str], None] = {}
     shards: dict[tuple[int, str], None] = {}
-    for _, layer in model.layers():
+    for layer, before in (pair for block in model.blocks for pair in block.split()):
         if isinstance(layer, Linear):
             outputs, inputs = (over_y, over_x) if layer.transposed else (over_x, over_y)
             outputs[layer.outputs, f"outputs of {layer.name}"] = None
             inputs[layer.inputs, f"inputs of {layer.name}"] = None
             shards[layer.weight, f"weights of {layer.name}"] = None
-        elif isinstance(layer, Activation):
-            over_x[layer.width, f"features of {layer.name}"] = None
-        elif isinstance(layer, (Norm, Embedding, Head)):
+        elif isinstance(layer, (Activation, Norm)):
+            (over_x if before == "x" else over_y)[layer.width, f"features of {layer.name}"] = None
+        elif isinstance(layer, (Embedding, Head)):
             over_y[layer.width, f"features of {layer.name}"] = None
     yield Divides("width_x", ("x",), tuple(over_x))
     yield Divides("width_y", ("y",), tuple(over_y))
@@ -177,9 +198,11 @@ def _width_rules(model: Model) -> Iterator[Rule]:
 
 
 def _vocabulary_rules(job: Job) -> Iterator[Rule]:
-    vocabularies = {layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, (Embedding, Head))}
-    for vocabulary in sorted(vocabularies):
+    tables = {(e.vocabulary, e.width) for _, e in job.model.layers() if isinstance(e, (Embedding, Head))}
+    for vocabulary in sorted({vocabulary for vocabulary, _ in tables}):
         if job.settings.vocabulary_multiple:
             yield VocabularyPadding(job, vocabulary)
         else:
             yield Divides("vocabulary", ("x", "y"), ((vocabulary, "rows of the vocabulary"),))
+    for vocabulary, width in sorted(tables):
+        yield TableShards(job, vocabulary, width)

@@ -23,6 +23,15 @@ class NoGridError(PerfmodelError):
     """No grid fits; the message says which rule empties the set and what would work."""
 
 
+def printable(text: str) -> str:
+    r"""`text` with nothing in it that a terminal would obey, or could not show, but the ends of its lines.
+
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
 def nearest(word: str, choices: list[str], *, most: int = 3) -> str:
     """Text that offers the nearest of `choices`, or all of them when none is near.
 
@@ -30,8 +39,11 @@ def nearest(word: str, choices: list[str], *, most: int = 3) -> str:
     'did you mean perlmutter?'
     >>> nearest("zzz", ["b", "a"])
     'known: a, b'
+    >>> nearest("glk", ["GKL"])
+    'did you mean GKL?'
     """
     from difflib import get_close_matches  # 1 ms, only when something is already wrong
 
-    near = get_close_matches(word.lower(), choices, n=most, cutoff=0.6)
+    spelled = {choice.lower(): choice for choice in choices}
+    near = [spelled[match] for match in get_close_matches(word.lower(), list(spelled), n=most, cutoff=0.6)]
     return f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(choices))}"

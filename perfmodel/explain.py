@@ -12,16 +12,17 @@ from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError
 from perfmodel.job import Job
-from perfmodel.layout import AXES, Layout
+from perfmodel.layout import AXES, MOST_DEVICES, Layout
+from perfmodel.machine import Machine
 from perfmodel.memory import capacity, occupy
 from perfmodel.overlap import Mode
-from perfmodel.ranks import groups
+from perfmodel.ranks import first_group
 from perfmodel.search import Space, rank
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.stages import segments
 from perfmodel.step import Prediction, chip, predict
 from perfmodel.timeline import Event, play
-from perfmodel.units import show
+from perfmodel.units import count, show
 from perfmodel.workload import Linear
 
 _SHOWN_RANKS = 4
@@ -77,13 +78,14 @@ def parse_grid(text: str) -> Layout:
     >>> parse_grid("1x2x32x4").gpus
     256
     """
-    sizes = text.lower().split("x")
-    if len(sizes) != len(AXES) or not all(
-        size.isascii() and size.isdigit() and 0 < int(size) < 2**31 for size in sizes
-    ):
+    parts = text.lower().split("x")
+    sizes = [size for part in parts if (size := count(part, MOST_DEVICES)) is not None]
+    if not len(sizes) == len(parts) == len(AXES):
         raise UsageError(f"{text!r} is no grid; wanted Gx x Gy x Gz x Gdata as four counts, such as 1x2x32x4")
-    x, y, z, data = map(int, sizes)
-    return Layout(x, y, z, data)
+    grid = Layout(*sizes)
+    if int(grid.gpus) > MOST_DEVICES:
+        raise UsageError(f"a grid of {grid.gpus} devices, wanted at most {MOST_DEVICES}")
+    return grid
 
 
 def explain(job: Job, space: Space, grid: Layout) -> Explanation:
@@ -145,7 +147,7 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
         yield ExplainedCollective(
             block=block.name, layer=collective.layer, term=collective.term, operation=collective.operation,
             axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
-            link="between nodes" if link.crosses else "inside the node", buffer_B=float(collective.buffer),
+            link=_link(job.machine, crosses=bool(link.crosses)), buffer_B=float(collective.buffer),
             calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
             bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
             time_per_call_s=time, time_s=float(collective.total),
@@ -153,12 +155,21 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
         )  # fmt: skip
 
 
+def _link(machine: Machine, *, crosses: bool) -> str:
+    """Where a group's slowest hop is; a rack that NVLink joins is more than a node."""
+    racks = machine.domain > machine.node_devices
+    if crosses:
+        return f"between domains of {machine.domain}" if racks else "between nodes"
+    return f"inside the domain of {machine.domain}" if racks else "inside the node"
+
+
 def _ranks(layout: Layout, axis: str) -> str:
     """The first group of an axis: its first ranks, and the last."""
-    first = groups(layout, axis)[0].tolist() if int(layout.size(axis)) > 1 else [0]
-    if len(first) <= _SHOWN_RANKS + 1:
-        return ",".join(map(str, first))
-    return ",".join(map(str, first[:_SHOWN_RANKS])) + f",...,{first[-1]}"
+    size = int(layout.size(axis))
+    shown = [str(first_group(layout, axis, place)) for place in range(min(size, _SHOWN_RANKS + 1))]
+    if size <= len(shown):
+        return ",".join(shown)
+    return ",".join(shown[:_SHOWN_RANKS]) + f",...,{first_group(layout, axis, size - 1)}"
 
 
 def _equation(collective: Collective, layer: Linear | None, job: Job, layout: Layout) -> str:

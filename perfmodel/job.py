@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
 from perfmodel.layout import Layout
-from perfmodel.machine import Dtype, Machine
+from perfmodel.machine import Machine
 from perfmodel.protocols import Constants
-from perfmodel.settings import Settings
+from perfmodel.settings import MOST, Dtype, Settings, Sized
 from perfmodel.units import Count, Number
 from perfmodel.workload import Model
 
@@ -20,7 +22,7 @@ class Job:
     machine: Machine
     batch: int
     sequence: int
-    settings: Settings
+    settings: Sized
     bandwidths: Bandwidths
     constants: Constants
 
@@ -37,15 +39,15 @@ class Job:
         """Put a job together; the sequence length is the model's own unless given."""
         length = model.sequence if sequence is None else sequence
         for name, value in (("batch", batch), ("sequence length", length)):
-            if not 0 < value < 1 << 40:
-                raise UsageError(f"the {name} is {value}, wanted at least 1")
-        counted = settings or Settings()
+            if not 1 <= value <= MOST:
+                raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
+        counted = (settings or Settings()).sized(machine.device.dtype)
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
         return cls(model, machine, batch, length, counted, bandwidths, Constants.of(machine))
 
     def accumulation(self, layout: Layout) -> Number:
-        """Micro-steps of one step: batch / (z * data * micro_batch)."""
-        return self.batch / (layout.z * layout.data * layout.micro_batch)
+        """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""
+        return np.ceil(self.batch / (layout.z * layout.data * layout.micro_batch))
 
     def rows(self, layout: Layout) -> Number:
         """Tokens that one device's slice of Z processes in a micro-step: m / Gz = micro_batch * sequence."""
@@ -58,8 +60,5 @@ class Job:
 
     @property
     def dtype(self) -> Dtype:
-        """The number format of matrix products: bf16 where the device has it, else fp16, else fp32."""
-        for dtype in ("bf16", "fp16"):
-            if self.machine.device.peak.get(dtype):
-                return dtype
-        return "fp32"
+        """The number format of matrix products."""
+        return self.machine.device.dtype

@@ -95,7 +95,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """LayerNorm (scale and shift) or RMSNorm (scale only) over `width` features, which are split over Y."""
+    """LayerNorm (scale and shift) or RMSNorm (scale) over `width` features, split as the layer before left them."""
 
     name: str
     width: int
@@ -108,13 +108,13 @@ class Norm:
 
     @property
     def parameters(self) -> int:
-        """Scale, and shift if there is one; replicated over X, Z and data."""
+        """Scale, and shift if there is one; replicated over Z, data and the axis that does not split the features."""
         return self.width * (2 if self.bias else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """GELU and the like over `width` features; gated (SwiGLU): two inputs of `width`, one output. Split over X."""
+    """GELU and the like over `width` features, split as a norm's; gated (SwiGLU): two inputs of `width`, one output."""
 
     name: str
     width: int

@@ -6,6 +6,7 @@ x, y, z, data. They rank grids differently, so both exist.
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from itertools import permutations
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +18,8 @@ from perfmodel.units import Array, Count
 Axis: TypeAlias = Literal["x", "y", "z", "data"]
 AXES: tuple[Axis, ...] = ("x", "y", "z", "data")
 Placement: TypeAlias = tuple[Axis, ...]
+
+MOST_DEVICES = 2**31  # of a job; no machine comes near, and counts stay exact in 64 bits
 
 AXONN: Placement = ("y", "x", "z", "data")
 PAPER: Placement = ("x", "y", "z", "data")
@@ -110,10 +113,11 @@ class Layout:
         """Groups interleaved in the block of ranks that one joined x, y group spans.
 
         With x and y neighbours in the placement this is what lies inside both; with z or data between them, the block
-        is longer, and so more groups share it.
+        is longer, and so more groups share it. Where one of the two has size 1, the group is the other's own.
         """
         inner_x, inner_y = self.inner("x"), self.inner("y")
         span = np.maximum(inner_x * self.x, inner_y * self.y) // (self.x * self.y)
+        span = np.where(self.x == 1, inner_y, np.where(self.y == 1, inner_x, span))
         return int(span) if isinstance(self.placement, int) and np.ndim(span) == 0 else span
 
 
@@ -184,7 +188,8 @@ def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
     return table
 
 
-def _prime_factors(number: int) -> list[tuple[int, int]]:
+@cache
+def _prime_factors(number: int) -> tuple[tuple[int, int], ...]:
     factors, prime = [], 2
     while prime * prime <= number:
         exponent = 0
@@ -194,7 +199,7 @@ def _prime_factors(number: int) -> list[tuple[int, int]]:
         if exponent:
             factors.append((prime, exponent))
         prime += 1
-    return [*factors, (number, 1)] if number > 1 else factors
+    return (*factors, (number, 1)) if number > 1 else tuple(factors)
 
 
 def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:

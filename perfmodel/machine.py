@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.scheduler import Scheduler
+from perfmodel.settings import Dtype
 from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
 from perfmodel.units import show
 
@@ -26,8 +27,7 @@ FORMAT = 1
 MOST_DEVICES = 1024
 MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
-TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
+TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,17 @@ class Device:
                 raise PerfmodelError(f"gemm {dtype} of {rates}")
         if not any(self.peak.get(dtype) for dtype in TRAINING_DTYPES):
             raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
-        if self.gemm_efficiency is None and not any(self.gemm.get(dtype) for dtype in TRAINING_DTYPES):
-            raise PerfmodelError("neither gemm nor gemm_efficiency says how fast large matrix products are")
+        if self.gemm_efficiency is None and not self.gemm.get(self.dtype):
+            raise PerfmodelError(f"neither gemm nor gemm_efficiency says how fast products in {self.dtype} are")
         for share in ("gemm_efficiency", "gemm_sustained", "memory_sustained"):
             at_most_one(getattr(self, share), share)
         if self.compute_units:
             whole(self.compute_units, "device.compute_units")
+
+    @property
+    def dtype(self) -> Dtype:
+        """The number format of matrix products in training: bf16 where the device has it, else fp16, else fp32."""
+        return next(dtype for dtype in TRAINING_DTYPES if self.peak.get(dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,7 @@ class Node:
 
     def __post_init__(self) -> None:
         """Devices and cores are counts."""
-        if whole(self.devices, "node.devices") > MOST_DEVICES:
-            raise PerfmodelError(f"node.devices is {self.devices.value:g}, wanted at most {MOST_DEVICES}")
+        whole(self.devices, "node.devices", most=MOST_DEVICES)
         whole(self.cpu_cores, "node.cpu_cores")
 
 
@@ -134,7 +138,7 @@ class Fabric:
                 f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
             )
         if self.domain:
-            whole(self.domain, "fabric.domain")
+            whole(self.domain, "fabric.domain", most=MOST_DEVICES)
 
 
 @dataclass(frozen=True, slots=True)

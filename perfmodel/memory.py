@@ -11,7 +11,7 @@ import numpy as np
 
 from perfmodel.job import Job
 from perfmodel.layout import Layout
-from perfmodel.settings import Settings
+from perfmodel.settings import Sized
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, Count, Number
 from perfmodel.workload import Activation, Attention, Block, Embedding, Head, Layer, Linear, Model, Norm
@@ -96,9 +96,9 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
     """Elements on one device of what X, Y and Z split: weights of linear layers and vocabulary tables."""
     shards = 1.0 * layout.x * layout.y * layout.z
     tables: Number = 0.0
-    for _, layer in job.model.layers():
+    for block, layer in job.model.layers():
         if isinstance(layer, Embedding) or (isinstance(layer, Head) and not layer.tied):
-            tables = tables + 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
+            tables = tables + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
     weights = sum(block.repeat * layer.weight for block, layer in job.model.layers() if isinstance(layer, Linear))
     return (weights + tables) / shards
 
@@ -106,19 +106,20 @@ def sharded_parameters(job: Job, layout: Layout) -> Number:
 def replicated_parameters(model: Model, layout: Layout) -> Number:
     """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
     split = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
-    for block, layer in model.layers():
-        axis, elements = _replicated(layer)
-        split[axis] += block.repeat * elements
+    for block in model.blocks:
+        for layer, before in block.split():
+            axis, elements = _replicated(layer, before)
+            split[axis] += block.repeat * elements
     over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
     return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
 
 
-def _replicated(layer: Layer) -> tuple[str, int]:
-    """(axes that split them, elements) of a layer's parameters that Z does not split."""
+def _replicated(layer: Layer, before: str) -> tuple[str, int]:
+    """(axes that split them, elements) of a layer's parameters that Z does not split; `before` splits its features."""
     if isinstance(layer, Linear):
         return ("y" if layer.transposed else "x"), layer.replicated
     if isinstance(layer, Norm):
-        return "y", layer.parameters
+        return before, layer.parameters
     if isinstance(layer, Embedding):
         return "y", layer.learned_positions * layer.width
     if isinstance(layer, Head):
@@ -126,15 +127,15 @@ def _replicated(layer: Layer) -> tuple[str, int]:
     return "none", layer.parameters
 
 
-def block_activations(block: Block, settings: Settings, sequence: int) -> PerToken:
+def block_activations(block: Block, settings: Sized, sequence: int) -> PerToken:
     """Bytes a token that one block keeps for its backward pass when nothing is recomputed."""
     kept = PerToken()
-    for layer in block.layers:
-        kept = kept + _kept(layer, settings, sequence)
+    for layer, before in block.split():
+        kept = kept + _kept(layer, before, settings, sequence)
     return kept
 
 
-def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
+def _kept(layer: Layer, before: str, settings: Sized, sequence: int) -> PerToken:
     """Every product keeps its input; norm and activation keep theirs; attention keeps queries, keys, values."""
     size = settings.activation_bytes
     if isinstance(layer, Linear):
@@ -142,9 +143,9 @@ def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
         mask = layer.positions * layer.outputs * _MASK if settings.dropout and layer.transposed else 0.0
         return PerToken(over_x=inputs, over_y=mask) if layer.transposed else PerToken(over_y=inputs)
     if isinstance(layer, Norm):
-        return PerToken(over_y=layer.positions * layer.width * size)
+        return PerToken(**{f"over_{before}": layer.positions * layer.width * size})
     if isinstance(layer, Activation):
-        return PerToken(over_x=layer.positions * layer.width * (2 if layer.gated else 1) * size)
+        return PerToken(**{f"over_{before}": layer.positions * layer.width * (2 if layer.gated else 1) * size})
     if isinstance(layer, Attention):
         projected = (layer.heads + 2 * layer.kv_heads) * layer.head_dim * size
         return PerToken(over_x=projected, scores=_scores(layer, settings, sequence))
@@ -153,7 +154,7 @@ def _kept(layer: Layer, settings: Settings, sequence: int) -> PerToken:
     return PerToken()
 
 
-def _scores(layer: Attention, settings: Settings, sequence: int) -> float:
+def _scores(layer: Attention, settings: Sized, sequence: int) -> float:
     """Softmax output, and with dropout its mask and result, a token; flash attention keeps a sum a head instead."""
     if settings.flash_attention:
         return layer.heads * _FP32
@@ -161,7 +162,7 @@ def _scores(layer: Attention, settings: Settings, sequence: int) -> float:
     return layer.heads * sequence * (2 * size + _MASK if settings.dropout else size)
 
 
-def _block_input(block: Block, settings: Settings) -> PerToken:
+def _block_input(block: Block, settings: Sized) -> PerToken:
     """Bytes a token of the hidden states that enter a block, all that full recomputation keeps of it."""
     first = block.layers[0]
     width = first.inputs if isinstance(first, Linear) else getattr(first, "width", 0)
@@ -221,11 +222,14 @@ def _table(job: Job, layout: Layout) -> Number:
 
 
 def _logits(job: Job, layout: Layout) -> Bytes:
-    """Logits of a micro-step in the activation format and their fp32 copy, which the loss turns into the gradient."""
+    """Logits of a micro-step in the activation format and their fp32 copy, which the loss turns into the gradient.
+
+    Those of several heads are alive together: the backward pass starts from the sum of their losses.
+    """
     vocabulary: Number = 0.0
-    for _, layer in job.model.layers():
+    for block, layer in job.model.layers():
         if isinstance(layer, Head):
-            vocabulary = vocabulary + 1.0 * job.padded_vocabulary(layer.vocabulary, layout)
+            vocabulary = vocabulary + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout)
     return job.rows(layout) * vocabulary / (layout.x * layout.y) * (job.settings.activation_bytes + _FP32)
 
 

@@ -10,6 +10,7 @@ Two things that run side by side for a time t slow each other: together they tak
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -91,6 +92,10 @@ class Turn:
         return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
 
 
+# A turn with its windows when it is followed by itself, and when it is followed by what comes next.
+Chained: TypeAlias = tuple[Turn, list[Seconds], list[Seconds]]
+
+
 def forward_alone(stage: Stage) -> Seconds:
     """A forward pass without its gather."""
     return stage.forward + stage.reduce
@@ -130,7 +135,7 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
     return turns
 
 
-def chain(turns: list[Turn], mode: Mode) -> list[tuple[Turn, list[Seconds], list[Seconds]]]:
+def chain(turns: list[Turn], mode: Mode) -> list[Chained]:
     """Every turn with its windows when it is followed by itself, and when it is followed by what comes next."""
     following = [*(turn.first_gather for turn in turns[1:]), 0.0]
     return [
@@ -146,21 +151,43 @@ def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
     for turn, inside, out in chain([*ahead, *back], mode):
         seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
     if "reduce-scatter" in mode.overlap:
-        seconds = seconds + _queue(chain(back, mode), mode, lambda one: one.scatter)
+        seconds = seconds + _scatters(chain(back, mode), mode)
     return seconds
+
+
+def _scatters(back: list[Chained], mode: Mode) -> Seconds:
+    """What reduce-scatters add to a backward pass: their queue's tail, or more where gathers need the same links.
+
+    Both go over the groups of Z, so that together they take no less than the sum of their times.
+    """
+    time, sent, gathered = _backward_totals(back)
+    tail = np.maximum(_tail(back, lambda one: one.scatter), sent + gathered - time)
+    return tail + mode.contention * (sent - np.minimum(tail, sent))
+
+
+def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
+    """(time, scatters, gathers) of a backward pass."""
+    time: Seconds = 0.0
+    sent: Seconds = 0.0
+    gathered: Seconds = 0.0
+    for turn, inside, out in back:
+        time = time + (turn.repeat - 1) * _total(inside) + _total(out)
+        sent = sent + turn.repeat * _total([one.scatter for one in turn.passes])
+        gathered = gathered + turn.repeat * _total([one.gather for one in turn.passes])
+    return time, sent, gathered
 
 
 def data_reduce(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
     """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last backward pass."""
     if "data" in mode.overlap:
-        return _queue(chain(backward_turns(segments, mode), mode), mode, lambda one: one.data)
+        tail = _tail(chain(backward_turns(segments, mode), mode), lambda one: one.data)
+        queued = _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
+        return tail + mode.contention * (queued - tail)
     return _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
 
 
-def _queue(
-    back: list[tuple[Turn, list[Seconds], list[Seconds]]], mode: Mode, sent: Callable[[Pass], Seconds]
-) -> Seconds:
-    """Seconds that a queue of messages lasts beyond the backward pass, and what it took from computation.
+def _tail(back: list[Chained], sent: Callable[[Pass], Seconds]) -> Seconds:
+    """Seconds that a queue of messages lasts beyond the backward pass.
 
     Each pass leaves a message at its end. The queue ends at the latest of (end of pass k + all messages from k on),
     over all k; counted from the end of the backward pass: the messages from k on, less the time after k. From turn to
@@ -180,7 +207,7 @@ def _queue(
             after = after + (turn.repeat - 1) * time_in
         after = after + time_out
         queued = queued + turn.repeat * messages
-    return tail + mode.contention * (queued - tail)
+    return tail
 
 
 def _latest(turn: Turn, windows: list[Seconds], sent: Callable[[Pass], Seconds]) -> tuple[Seconds, Seconds, Seconds]:

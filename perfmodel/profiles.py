@@ -206,12 +206,17 @@ def _with_bases(path: Path, most: int) -> yaml.Node:
     """The profile's node tree laid over that of its `base`, and its base's base."""
     node = reading.compose(reading.read_text(path), str(path))
     base = reading.entry(node, "base")
-    if not base:
+    if base is None or not base.value:
         return node
+    where = f"{path}:{base.start_mark.line + 1}"
     if most == 0:
-        raise FileProblems(str(path), [f"{path}: more than {_MOST_BASES} bases, one on the other"])
-    beside = path.parent / f"{base}{_SUFFIX}"
-    return reading.merge(_with_bases(beside if _is_file(beside) else find(base), most - 1), node)
+        raise FileProblems(str(path), [f"{where}: more than {_MOST_BASES} bases, one on the other"])
+    beside = path.parent / f"{base.value}{_SUFFIX}"
+    try:
+        file = beside if _is_file(beside) else find(base.value)
+    except UsageError as error:
+        raise FileProblems(str(path), [f"{where}: {error}"]) from None
+    return reading.merge(_with_bases(file, most - 1), node)
 
 
 def _is_file(path: Path) -> bool:

@@ -7,7 +7,7 @@ group is a line through it.
 import numpy as np
 
 from perfmodel.layout import AXES, PLACEMENTS, Layout
-from perfmodel.units import Array
+from perfmodel.units import Array, Count
 
 
 def rank_array(layout: Layout) -> Array:
@@ -34,6 +34,21 @@ def groups(layout: Layout, axis: str) -> Array:
     lines = moved.reshape(-1, int(layout.size(axis)))
     lines = np.sort(lines, axis=1)
     return lines[np.argsort(lines[:, 0])]
+
+
+def first_group(layout: Layout, axis: str, places: Count) -> Count:
+    """Members of rank 0's group at `places` of its ascending ranks; no other rank is looked at.
+
+    >>> first_group(Layout(x=2, y=2, z=2**29, data=1), "z", 2**29 - 1)
+    2147483644
+    """
+    order = [name for name in PLACEMENTS[int(layout.placement)] if name in (("x", "y") if axis == "xy" else (axis,))]
+    ranks: Count = 0
+    for name in order:  # innermost first: the last digit of a place
+        size = int(layout.size(name))
+        ranks = ranks + places % size * int(layout.inner(name))
+        places = places // size
+    return ranks
 
 
 def nodes_of(group: Array, devices: int) -> Array:

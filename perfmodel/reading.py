@@ -5,6 +5,7 @@ PyYAML's own guesses (on/off, 12:30:00, 1_000, doubled keys kept silently) never
 
 import dataclasses
 import io
+import stat
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 import yaml
 
 from perfmodel import units
-from perfmodel.errors import FileProblems, PerfmodelError, nearest
+from perfmodel.errors import FileProblems, PerfmodelError, nearest, printable
 from perfmodel.sources import Figure, Source, figure
 
 T = TypeVar("T")
@@ -54,14 +55,16 @@ class _Reader:
 def _one_line(text: str) -> str:
     """`text` as one printable line of bearable length: parts of it come from the file."""
     shown = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    return printable(shown).replace("\n", "\\n")
 
 
 def read_text(path: Path) -> str:
     """The text of a file a user named, or a sentence why there is none."""
     try:
-        if path.is_dir():
-            raise PerfmodelError(f"{path} is a directory, wanted a file")
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # opening a pipe would wait for somebody to write into it
+            kind = "a directory" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise PerfmodelError(f"{path} is {kind}, wanted a file")
         with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -149,11 +152,11 @@ def is_null(node: yaml.Node, kind: Any) -> bool:
     return may_be_empty and isinstance(node, yaml.ScalarNode) and node.value in NULLS and not node.style
 
 
-def entry(node: yaml.Node, key: str) -> str | None:
-    """The text under a top-level key, if there is one."""
+def entry(node: yaml.Node, key: str) -> yaml.ScalarNode | None:
+    """What stands under a top-level key, if it is one value."""
     for found, value in _pairs(node):
         if found.value == key and isinstance(value, yaml.ScalarNode):
-            return cast(str, value.value)
+            return value
     return None
 
 

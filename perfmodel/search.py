@@ -2,6 +2,7 @@
 
 Each grid is tried with every micro-batch, recomputation and weight-caching mode asked for, and stands in the ranking
 with its best. Order: step time; then less memory; larger data, z, y; placement; larger micro-batch; less recomputation.
+Times and memory are compared rounded to 30 binary digits (`rounded`), so that the last digit decides nothing.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,12 @@ from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layout import Layout, divisors, each_placed, orders, shapes
 from perfmodel.memory import capacity, occupy
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.step import Prediction, predict, step_time
 from perfmodel.units import Array
 
 _BLOCK_ROWS = 1 << 16  # rows evaluated at once: all columns stay in the cache
-_MOST = 1 << 62
-_SAME = 1 + 1e-12  # times that differ by rounding only are tied: no micro-batch is better for its last digit
+_DIGITS = 30  # binary ones that count when times and memory are compared, about nine decimal ones
 _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
 
 
@@ -39,20 +39,20 @@ class Space:
     def __post_init__(self) -> None:
         """Counts are counts."""
         for name, value in (("number of GPUs", self.gpus), ("micro-batch", self.micro_batch), ("top", self.top)):
-            if value is not None and not 1 <= value < _MOST:
-                raise UsageError(f"the {name} is {value}, wanted at least 1")
+            if value is not None and not 1 <= value <= MOST:
+                raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
 
     def modes(self, settings: Settings) -> list[tuple[int, int]]:
         """(recompute, weight cache) pairs worth trying.
 
         Left out unless asked for: selective recomputation with flash attention (it keeps no scores to drop), and
-        gathering a third time under full recomputation (it saves one layer's weight at most).
+        keeping all gathered weights where keeping the last forward's takes no more gathers.
         """
         recomputes = [self.recompute] if self.recompute else [r for r in RECOMPUTES if _worthwhile(r, settings)]
         caches = [self.weight_cache] if self.weight_cache else list(WEIGHT_CACHES)
         pairs = [(r, c) for r in recomputes for c in caches]
         if self.weight_cache is None:
-            pairs = [(r, c) for r, c in pairs if (c != "all" if r != "full" else c != "none")]
+            pairs = [(r, c) for r, c in pairs if r == "full" or c != "all"]
         return [(RECOMPUTES.index(r), WEIGHT_CACHES.index(c)) for r, c in pairs]
 
 
@@ -184,15 +184,27 @@ class _Best:
         """Place and time what fits, and merge each grid's best row into the best of all."""
         row, rows = each_placed(rows, self.space.placements)
         grid, memory = grid[row], memory[row]
-        time = np.broadcast_to(step_time(self.job, rows, self.rate), grid.shape)
+        time = rounded(np.broadcast_to(step_time(self.job, rows, self.rate), grid.shape))
         starts = _starts(grid)
         fastest = np.repeat(np.minimum.reduceat(time, starts), np.diff(starts, append=len(grid)))
-        tied = np.flatnonzero(time <= fastest * _SAME)
-        table = np.stack([fastest[tied], memory[tied], *(getattr(rows, column)[tied] for column in _COLUMNS)], axis=1)
+        tied = np.flatnonzero(time == fastest)
+        columns = (getattr(rows, column)[tied] for column in _COLUMNS)
+        table = np.stack([time[tied], rounded(memory[tied]), *columns], axis=1)
         order = _order(table)
         by_grid = order[np.argsort(grid[tied][order], kind="stable")]  # of a grid's equal rows, the first in order
         table = np.concatenate([self.kept, table[by_grid[_starts(grid[tied][by_grid])]]])
         self.kept = table[_order(table)[: self.space.top]]
+
+
+def rounded(values: Array) -> Array:
+    """Values to 30 binary digits: equal ones stay equal however they were summed, and the order has no cycles.
+
+    >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
+    True
+    """
+    mantissa, exponent = np.frexp(values)
+    nearest: Array = np.ldexp(np.rint(np.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)
+    return nearest
 
 
 def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:

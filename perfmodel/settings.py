@@ -1,13 +1,14 @@
 """How a job is run and counted, apart from its grid: number formats, optimizer, recomputation, weight caching."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Literal
 
 from perfmodel.errors import UsageError
 from perfmodel.units import GIBI, KIBI, parse
 
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
 Fidelity = Literal["paper", "flat", "full"]
@@ -27,6 +28,9 @@ HOST_TIME = parse("42 us", "s")
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
+MOST = 2**40
+"""The largest batch, sequence length or other count that is taken for meant."""
+
 # Forward passes of a checkpointed block in one step.
 FORWARD_PASSES = (1, 1, 2)
 # All-gathers of a block's weights in one micro-step, by [recompute][weight_cache]. "none" gathers again for every pass
@@ -37,10 +41,11 @@ WEIGHT_GATHERS = ((2, 1, 1), (2, 1, 1), (3, 2, 1))
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """Bytes a parameter of optimizer state (with the fp32 master copy, if any) and of the accumulated gradient."""
+    """Bytes a parameter of optimizer state, of the accumulated gradient, and of the fp32 master copy in the state."""
 
     state: float
     gradient: float
+    copy: float = 4
 
 
 # Mixed precision AdamW: fp32 master copy, two moments; gradients accumulate in fp32.
@@ -49,7 +54,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
         "adamw": Optimizer(state=12, gradient=4),
         "adamw-bf16-gradients": Optimizer(state=12, gradient=2),
         "adamw-8bit": Optimizer(state=6, gradient=4),
-        "adamw-pure-bf16": Optimizer(state=4, gradient=2),
+        "adamw-pure-bf16": Optimizer(state=4, gradient=2, copy=0),
         "sgd-momentum": Optimizer(state=8, gradient=4),
         "sgd": Optimizer(state=4, gradient=4),
     }
@@ -58,8 +63,9 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Bytes per element of what is stored and sent, and the switches of the step.
+    """What the user says of bytes per element of what is stored and sent, and the switches of the step.
 
+    Sizes that are None follow the number format of the job (see `sized`): 2 bytes, or 4 where products run in fp32.
     `gradient_bytes` is what the reduce-scatter over Z carries; `data_gradient_bytes` what the all-reduce over data
     carries (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
     `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
@@ -73,9 +79,9 @@ class Settings:
     """
 
     fidelity: Fidelity = "flat"
-    activation_bytes: float = 2
-    weight_bytes: float = 2
-    gradient_bytes: float = 2
+    activation_bytes: float | None = None
+    weight_bytes: float | None = None
+    gradient_bytes: float | None = None
     data_gradient_bytes: float | None = None
     optimizer: str = "adamw"
     flash_attention: bool = True
@@ -102,11 +108,30 @@ class Settings:
             )
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
-        sizes = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.sent_gradient_bytes)
-        if min(sizes) <= 0 or self.vocabulary_multiple < 0:
+        given = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.data_gradient_bytes)
+        sizes = tuple(size for size in given if size is not None)
+        if any(size <= 0 for size in sizes) or self.vocabulary_multiple < 0:
             raise UsageError(
                 f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
             )
+
+    def sized(self, dtype: Dtype) -> "Sized":
+        """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves."""
+        chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
+        size = 4.0 if dtype == "fp32" else 2.0
+        for name in ("activation_bytes", "weight_bytes", "gradient_bytes"):
+            chosen[name] = size if chosen[name] is None else chosen[name]
+        return Sized(**chosen, master_copy=dtype != "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Sized(Settings):
+    """Settings with every size decided, as a job holds them."""
+
+    activation_bytes: float = 2
+    weight_bytes: float = 2
+    gradient_bytes: float = 2
+    master_copy: bool = True
 
     @property
     def kept_gradient_bytes(self) -> float:
@@ -123,4 +148,5 @@ class Settings:
     @property
     def optimizer_bytes(self) -> float:
         """Bytes a parameter of optimizer state."""
-        return OPTIMIZERS[self.optimizer].state
+        optimizer = OPTIMIZERS[self.optimizer]
+        return optimizer.state if self.master_copy else optimizer.state - optimizer.copy

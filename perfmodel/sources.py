@@ -1,5 +1,6 @@
 """Where a number comes from, kept beside the number."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,10 +88,12 @@ def figure(text: str, unit: str, sources: Mapping[str, Source]) -> Figure:
     return Figure(value, key, sources[key])
 
 
-def whole(number: Figure, what: str) -> int:
-    """A count as an int; `what` names it in the complaint about a fraction."""
+def whole(number: Figure, what: str, *, most: float = math.inf) -> int:
+    """A count as an int; `what` names it in the complaint about a fraction, or one above `most`."""
     if number.value != int(number.value):
         raise PerfmodelError(f"{what} is {number.value:g}, wanted a whole number")
+    if number.value > most:
+        raise PerfmodelError(f"{what} is {number.value:g}, wanted at most {most}")
     return int(number.value)
 
 

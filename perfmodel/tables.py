@@ -211,12 +211,11 @@ def _grid_record(layout: Layout) -> Record:
 
 
 def _layout_record(job: Job, layout: Layout) -> Record:
-    steps = float(job.accumulation(layout))
     return {
         "grid": _grid_record(layout),
         "placement": list(PLACEMENTS[int(layout.placement)]),
         "micro_batch": int(layout.micro_batch),
-        "accumulation_steps": int(steps) if steps.is_integer() else steps,
+        "accumulation_steps": int(job.accumulation(layout)),
         "recompute": RECOMPUTES[int(layout.recompute)],
         "weight_cache": WEIGHT_CACHES[int(layout.weight_cache)],
     }

@@ -35,6 +35,8 @@ class _Player:
     now: float = 0.0
     ends: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
     queued: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
+    gathered: float = 0.0
+    turned: float = 0.0
     events: list[Event] = field(default_factory=list)
 
     def put(self, stream: Stream, name: str, seconds: float) -> None:
@@ -84,10 +86,16 @@ class _Player:
             self.events.append(Event(stream, name, start, self.ends[stream]))
 
     def finish(self) -> None:
-        """Wait for the queues, each for itself; what they took from computation beside them comes at the end."""
+        """Wait for the queues, each for itself; what they took from computation beside them comes at the end.
+
+        Scatters share their links with the gathers of the backward pass, so that both together take their sum at least.
+        """
         tails = {stream: max(0.0, self.ends[stream] - self.now) for stream in _QUEUES}
+        if self.queued["scatters"]:
+            both = self.queued["scatters"] + self.gathered
+            tails["scatters"] = max(tails["scatters"], both - (self.now - self.turned))
         self.now += sum(tails.values())
-        lost = sum(self.queued[stream] - tails[stream] for stream in _QUEUES)
+        lost = sum(max(0.0, self.queued[stream] - tails[stream]) for stream in _QUEUES)
         self.put("compute", "slowed by scatters and gradients", self.mode.contention * lost)
 
 
@@ -107,6 +115,9 @@ def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple
     player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         first_event, begin = len(player.events), player.now
+        if step.kind != "forward":
+            player.turned = player.turned or begin
+            player.gathered += step.gather
         _forward(player, step) if step.kind != "backward" else _backward(player, step.stage)
         name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
         player.beside_gather(first_event, begin, name, seconds)

@@ -74,6 +74,17 @@ def parse(text: str, wanted: str) -> float:
     return value
 
 
+def count(text: str, most: int) -> int | None:
+    """A whole number from 1 to `most` in plain digits, or None; of thousands of digits no number is ever made.
+
+    >>> count("256", 1000), count("0", 1000), count("1e3", 1000), count("9" * 5000, 1000)
+    (256, None, None, None)
+    """
+    digits = text.lstrip("0")
+    plain = text.isascii() and digits.isdigit() and len(digits) <= len(str(most))
+    return int(digits) if plain and int(digits) <= most else None
+
+
 def _named(dimension: str) -> str:
     return "no unit" if dimension == "1" else dimension
 

@@ -39,6 +39,14 @@ class Block:
         """A block has layers and occurs."""
         positive(repeat=self.repeat, layers=len(self.layers))
 
+    def split(self) -> Iterator[tuple[Layer, str]]:
+        """Every layer with the axis that splits the features it receives: X after a normal linear layer, else Y."""
+        axis = "y"
+        for layer in self.layers:
+            yield layer, axis
+            if isinstance(layer, (Linear, Embedding, Head)):
+                axis = "x" if isinstance(layer, Linear) and not layer.transposed else "y"
+
 
 @dataclass(frozen=True, slots=True)
 class Transformer:

@@ -22,6 +22,7 @@ PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} |
 # Where such a number counts something that has no unit.
 COUNTS = {
     ("machine.py", 1024): "the most devices that a node may have",
+    ("settings.py", 2.0**40): "the most that a batch or another count may be",
     ("search.py", 1e-12): "a relative difference that is rounding",
 }
 # Calls and names that belong to the command line: the library returns values and raises errors.

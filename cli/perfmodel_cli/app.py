@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel import __version__
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel_cli import counts, options, sweep_command, validation_commands
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
@@ -46,23 +46,41 @@ app.add_typer(models, name="models")
 
 def main() -> None:
     """Run the program: exit code 0 for an answer, 1 for none, 2 for a question that is not well formed."""
-    if sys.stdout is None:  # closed by the shell, as by >&-
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    sys.stdout, sys.stderr = _open(sys.stdout), _open(sys.stderr)
     gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
         app(prog_name="perfmodel")
     except PerfmodelError as error:
         sys.exit(_say(str(error), 2 if isinstance(error, UsageError) else 1))
-    except OSError as error:  # the reader (head, less) has seen enough, or the disk is full
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if code := getattr(error.__context__, "exit_code", 0):  # Typer could not say what is wrong with the question
+            _silence(sys.stderr)
+            sys.exit(code)
+        _silence(sys.stdout)  # the reader (head, less) has seen enough, or the disk is full
         if not isinstance(error, BrokenPipeError):
             sys.exit(_say(f"the answer cannot be written: {error.strerror}", 1))
 
 
+def _open(stream: Any) -> Any:
+    """A stream that takes any text: escaped where its encoding lacks it, unheard where the shell closed it (>&-)."""
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8", errors="backslashreplace")  # until the process ends
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def _silence(stream: Any) -> None:
+    """Send what is left of a stream nowhere, so that the end of the process has nothing to complain of."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _say(problem: str, code: int) -> int:
-    """Say what is wrong, with nothing in it that a terminal would obey."""
-    readable = "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in problem)
-    sys.stderr.write(f"perfmodel: {readable}\n")
+    """Say what is wrong, with nothing in it that a terminal would obey; where nobody can hear it, the code is left."""
+    try:
+        sys.stderr.write(f"perfmodel: {printable(problem)}\n")
+    except OSError:
+        _silence(sys.stderr)
     return code
 
 
@@ -192,7 +210,7 @@ def machines_check(file: Annotated[str, typer.Argument(help="A profile of your o
     from perfmodel import profiles
 
     machine = profiles.load_file(Path(file)) if Path(file).exists() else profiles.load(file)
-    typer.echo(f"{file}: {machine.title} is a valid profile")
+    typer.echo(printable(f"{file}: {machine.title} is a valid profile"))
 
 
 @machines.command("new")
@@ -205,10 +223,10 @@ def machines_new(
     from perfmodel import profiles
 
     path = Path(file)
-    if path.suffix not in (".yaml", ".yml"):
+    if not path.name.endswith((".yaml", ".yml")):
         raise UsageError(f"{file!r} does not end in .yaml, by which --machine knows a profile of your own")
     profiles.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
-    typer.echo(f"wrote {file}; edit it, then: perfmodel machines check {file}")
+    typer.echo(printable(f"wrote {file}; edit it, then: perfmodel machines check {file}"))
 
 
 @models.command("list")

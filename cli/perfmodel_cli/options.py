@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel.settings import OPTIMIZERS, OVERLAPS
-from perfmodel.units import parse
+from perfmodel.settings import MOST, OPTIMIZERS, OVERLAPS
+from perfmodel.units import count, parse
 
 
 class Format(StrEnum):
@@ -101,7 +101,7 @@ Output = Annotated[Format, typer.Option("--format", help="For people or for mach
 
 
 def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, int]:
-    """Read `x=4,z=8`: names of `allowed`, whole numbers of at least 1.
+    """Read `x=4,z=8`: names of `allowed`, whole numbers from 1 to MOST.
 
     >>> assignments("x=4,z=8", ("x", "y", "z", "data"), "--fix")
     {'x': 4, 'z': 8}
@@ -109,13 +109,14 @@ def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, i
     found: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = (piece.strip() for piece in part.partition("="))
-        if name not in allowed or not (number.isascii() and number.isdigit() and 0 < int(number) < 2**40):
+        size = count(number, MOST)
+        if name not in allowed or size is None:
             raise UsageError(
-                f"{option} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of at least 1"
+                f"{option} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of 1 to {MOST}"
             )
         if name in found:
             raise UsageError(f"{option} gives {name} twice")
-        found[name] = int(number)
+        found[name] = size
     return found
 
 
@@ -147,9 +148,10 @@ def overlaps(text: str) -> frozenset[Any]:
 
 
 def count_or_any(text: str, option: str) -> int | None:
-    """Read a whole number of at least 1, or `any` (None)."""
+    """Read a whole number from 1 to MOST, or `any` (None)."""
     if text == "any":
         return None
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**40):
-        raise UsageError(f"{option} {text!r}: wanted any, or a whole number of at least 1")
-    return int(text)
+    found = count(text, MOST)
+    if found is None:
+        raise UsageError(f"{option} {text!r}: wanted any, or a whole number from 1 to {MOST}")
+    return found

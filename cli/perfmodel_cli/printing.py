@@ -4,8 +4,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.errors import printable
+
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
-_NARROWEST = 104  # a ranking needs as much; in a smaller window lines wrap, which beats cut numbers
+_WIDEST = 10**6  # of what is measured
 
 
 def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: str, picture: Callable[[], Any]) -> None:
@@ -17,7 +19,7 @@ def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: s
     elif output == "csv":
         _csv(rows)
     else:
-        _console().print(picture(), soft_wrap=False)
+        _print(picture())
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -25,19 +27,28 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
 
     from perfmodel.tables import flat
 
-    flattened = [dict(flat(row)) for row in rows]
+    flattened = [
+        {key: printable(value) if isinstance(value, str) else value for key, value in flat(row)} for row in rows
+    ]
     columns = list(dict.fromkeys(column for row in flattened for column in row))
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flattened)
 
 
-def _console() -> Any:
+def _print(picture: Any) -> None:
+    """Text as wide as the window; a table too, unless that would cut its numbers: then its lines wrap."""
     import os
 
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.measure import Measurement
+    from rich.table import Table
 
     console = Console(highlight=False)
     fits_a_window = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console.width = max(console.width, _NARROWEST) if fits_a_window else _WIDTH
-    return console
+    window = console.width if fits_a_window else _WIDTH
+    for part in picture.renderables if isinstance(picture, Group) else [picture]:
+        console.width = _WIDEST
+        needed = Measurement.get(console, console.options, part).minimum if isinstance(part, Table) else 0
+        console.width = max(window, needed)
+        console.print(part)

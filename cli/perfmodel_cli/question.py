@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from perfmodel.job import Job
     from perfmodel.search import Space
 
-_MOST = 2**31
 _AXES = ("x", "y", "z", "data")
 _AXONN = ",".join(sorted(AXONN_OVERLAPS))
 _BYTES = {
@@ -94,12 +93,15 @@ class Question:
 
 def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int:
     """Devices asked for, by --gpus or by --nodes."""
+    from perfmodel.layout import MOST_DEVICES
+
     if (gpus is None) == (nodes is None):
         raise UsageError("give either --gpus or --nodes")
     name, count = ("--gpus", gpus) if gpus is not None else ("--nodes", nodes)
-    if count is None or not 1 <= count <= _MOST:
-        raise UsageError(f"{name} is {count}, wanted 1 to {_MOST}")
-    return count if gpus is not None else count * devices_per_node
+    unit = 1 if gpus is not None else devices_per_node
+    if count is None or not 1 <= count <= MOST_DEVICES // unit:
+        raise UsageError(f"{name} is {count}, wanted 1 to {MOST_DEVICES // unit}")
+    return count * unit
 
 
 def asks(command: Callable[..., None]) -> Callable[..., None]:

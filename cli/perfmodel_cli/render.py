@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from rich.text import Text
 from perfmodel.machine import Machine
 from perfmodel.search import Ranking
 from perfmodel.units import GIBI, parse, show
+from perfmodel_cli.cells import add_row, line, percent, table_of
 from perfmodel_cli.render_beside import beside
 
 Record = Mapping[str, Any]
@@ -67,8 +67,8 @@ def ranking(record: Record, found: Ranking) -> Group:
     )  # fmt: skip
     clock = Clock.of(max(result["step_time_s"] for result in record["results"]))
     for result in record["results"]:
-        table.add_row(*_result(result, clock, capacity, result[key], ordered=ordered))
-    return Group(*heading(record), Text(f"times in {clock.name} a step"), table, *_fate(record, found))
+        add_row(table, *_result(result, clock, capacity, result[key], ordered=ordered))
+    return Group(*heading(record), line(f"times in {clock.name} a step"), table, *_fate(record, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _result(result: Record, clock: Clock, capacity: float, beside: float, *, ord
     over = "!" if result["memory_B"] > capacity else ""
     return [
         str(result["rank"]), grid, *([" ".join(axis[0] for axis in result["placement"])] if ordered else []),
-        f"{result['micro_batch']}x{result['accumulation_steps']:g}", result["recompute"], result["weight_cache"],
+        f"{result['micro_batch']}x{result['accumulation_steps']}", result["recompute"], result["weight_cache"],
         clock.show(result["step_time_s"], digits=4), clock.show(result["compute_time_s"]),
         *(clock.show(sum(terms[term] for term in column)) for column in _COLUMNS.values()),
         clock.show(beside),
@@ -110,8 +110,8 @@ def _result(result: Record, clock: Clock, capacity: float, beside: float, *, ord
 
 def heading(record: Record) -> Iterable[Text]:
     """What was asked."""
-    yield Text(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
-    yield Text(
+    yield line(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
+    yield line(
         f"{record['gpus']} devices ({record['device']}) = {_nodes(record)}; "
         f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step; "
         f"fidelity {record['fidelity']}"
@@ -127,33 +127,33 @@ def _fate(record: Record, found: Ranking) -> Iterable[Text]:
     """What became of the grids that are not shown, and what the numbers rest on."""
     turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "no rule"
     kept = "keep the rules, memory ignored (! = does not fit)" if found.job.settings.ignore_memory else "fit"
-    yield Text(
+    yield line(
         f"{record['searched']:,} grids searched, {record['feasible']:,} {kept} ({record['evaluated']:,} with all "
         f"micro-batches and recomputation modes); turned down by: {turned_down}"
     )
     placements = {tuple(result["placement"]) for result in record["results"]}
     if len(found.space.placements) == 1:
-        yield Text(f"Ranks order, neighbours first: {', '.join(placements.pop())}")
+        yield line(f"Ranks order, neighbours first: {', '.join(placements.pop())}")
     yield from beside(record)
-    yield Text(f"Compute: {record['compute_source']}")
-    yield Text(f"Bandwidths: {record['bandwidth_source']}")
-    yield Text(f"Sources in brackets: perfmodel machines show {record['machine']}")
-    yield Text(_LEGEND + _BESIDE[record["fidelity"] == "full"][2], style="dim")
+    yield line(f"Compute: {record['compute_source']}")
+    yield line(f"Bandwidths: {record['bandwidth_source']}")
+    yield line(f"Sources in brackets: perfmodel machines show {record['machine']}")
+    yield line(_LEGEND + _BESIDE[record["fidelity"] == "full"][2], style="dim")
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:
     """A profile: every figure with its source, what is derived from them, then the sources."""
     table = table_of("figure", "value", "kind", "source")
     for figure in figures:
-        table.add_row(figure["figure"], _quantity(figure["value"], figure["unit"]), figure["kind"], figure["source"])
+        add_row(table, figure["figure"], _quantity(figure["value"], figure["unit"]), figure["kind"], figure["source"])
     for entry in derived:
-        table.add_row(f"bandwidth.{entry['bandwidth']}", show(entry["value_B_per_s"], "B/s"), "derived", entry["rule"])
+        add_row(table, f"bandwidth.{entry['bandwidth']}", show(entry["value_B_per_s"], "B/s"), "derived", entry["rule"])
     sources = [
-        Text(f"  {key}: {source.kind}; {', '.join(filter(None, (source.address, source.date, source.note)))}")
+        line(f"  {key}: {source.kind}; {', '.join(filter(None, (source.address, source.date, source.note)))}")
         for key, source in profile.sources.items()
     ]
-    notes = [Text(f"Note: {note}") for note in profile.notes]
-    return Group(Text(profile.title, style="bold"), table, Text("Sources", style="bold"), *sources, *notes)
+    notes = [line(f"Note: {note}") for note in profile.notes]
+    return Group(line(profile.title, style="bold"), table, line("Sources", style="bold"), *sources, *notes)
 
 
 def _quantity(value: float, unit: str) -> str:
@@ -167,8 +167,8 @@ def model(record: Record) -> Group:
     flops = record["closed_form_step_flop_per_sequence"]
     trained = f" (closed form: {show(flops, 'flop', digits=_EXACT)})" if flops else ""
     lines = [
-        Text(f"{record['model']}: {record['parameters']:,} parameters{against}", style="bold"),
-        Text(
+        line(f"{record['model']}: {record['parameters']:,} parameters{against}", style="bold"),
+        line(
             f"{show(record['forward_flop_per_sequence'], 'flop', digits=_EXACT)} forward, "
             f"{show(record['step_flop_per_sequence'], 'flop', digits=_EXACT)} a training step{trained}, "
             f"for a sequence of {record['sequence_length']} tokens"
@@ -181,7 +181,8 @@ def model(record: Record) -> Group:
             for key, value in layer.items()
             if key not in ("block", "repeat", "name", "kind", "parameters", "forward_flop")
         )
-        table.add_row(
+        add_row(
+            table,
             layer["block"],
             str(layer["repeat"]),
             layer["name"],
@@ -197,23 +198,11 @@ def rows(records: Sequence[Record]) -> Table:
     """Records with the same keys as a table."""
     table = table_of(*(key.replace("_", " ") for key in records[0]))
     for record in records:
-        table.add_row(
+        add_row(
+            table,
             *(
                 "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
                 for value in record.values()
-            )
+            ),
         )
     return table
-
-
-def table_of(*columns: str, wraps: bool = True) -> Table:
-    """A plain table; in one that does not wrap, a window too small cuts columns short."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if wraps else 0)
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=not wraps or column == "name")
-    return table
-
-
-def percent(value: float | None) -> str:
-    """A share in percent, one decimal."""
-    return "-" if value is None else f"{100 * value:.1f}"

@@ -6,6 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from perfmodel.units import parse, show
+from perfmodel_cli.cells import line
 
 Record = Mapping[str, Any]
 
@@ -16,14 +17,14 @@ def beside(record: Record) -> Iterable[Text]:
     """All lines, as far as the fidelity and the question give any."""
     best = record["results"][0]
     if best["tokens_per_s"]:
-        yield Text(_throughput(best))
-        yield Text(_bounds(best))
+        yield line(_throughput(best))
+        yield line(_bounds(best))
     if "training_tokens" in best and best["training_time_s"]:
-        yield Text(_training(best))
+        yield line(_training(best))
     if record["baselines"]:
-        yield Text(f"The best grid against: {'; '.join(map(_baseline, record['baselines']))}")
+        yield line(f"The best grid against: {'; '.join(map(_baseline, record['baselines']))}")
     if "uncertainty" in record:
-        yield from map(Text, _uncertainty(record["uncertainty"]))
+        yield from map(line, _uncertainty(record["uncertainty"]))
 
 
 def grid_text(record: Record) -> str:

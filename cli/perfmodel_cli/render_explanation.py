@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from perfmodel.units import show
-from perfmodel_cli.render import TERMS, Record, heading, percent, table_of
+from perfmodel_cli.cells import add_row, line, percent, table_of
+from perfmodel_cli.render import TERMS, Record, heading
 
 _SHOWN_EVENTS = 20  # at the begin and at the end of a timeline
 _BAR = 40
@@ -18,9 +19,9 @@ def explanation(record: Record) -> Group:
     """The answer of `explain`."""
     grid = "x".join(str(size) for size in record["grid"].values())
     lines = [
-        Text(f"grid {grid} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
-        Text(
-            f"micro-batch {record['micro_batch']} x {record['accumulation_steps']:g} steps, "
+        line(f"grid {grid} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
+        line(
+            f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
             f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
         ),
     ]
@@ -38,13 +39,13 @@ def explanation(record: Record) -> Group:
 def _verdict(record: Record) -> Iterable[Text]:
     """Why the grid cannot run, if it cannot."""
     for rejection in record["rejected"]:
-        yield Text(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
+        yield line(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
     if record["rejected"]:
-        yield Text("what follows is for the setting that needs least memory, not for the fastest")
+        yield line("what follows is for the setting that needs least memory, not for the fastest")
     if record["nearest_grid"]:
         nearest = "x".join(str(size) for size in record["nearest_grid"].values())
         devices = math.prod(record["nearest_grid"].values())
-        yield Text(f"nearest grid that fits: {nearest} ({devices} devices)", style="bold")
+        yield line(f"nearest grid that fits: {nearest} ({devices} devices)", style="bold")
 
 
 def _collectives(record: Record) -> Table:
@@ -63,8 +64,8 @@ def _collectives(record: Record) -> Table:
         "total",
     )
     for entry in record["collectives"]:
-        table.add_row(
-            entry["layer"], entry["operation"], entry["axis"], str(entry["group_size"]), str(entry["stride"]),
+        add_row(
+            table, entry["layer"], entry["operation"], entry["axis"], str(entry["group_size"]), str(entry["stride"]),
             entry["ranks"],
             entry["link"] if entry["group_size"] > 1 else "-", show(entry["buffer_B"], "B"), f"{entry['calls']:g}",
             show(entry["bandwidth_B_per_s"], "B/s") if entry["group_size"] > 1 else "-",
@@ -75,19 +76,19 @@ def _collectives(record: Record) -> Table:
 
 def _equations(record: Record) -> Iterable[Text]:
     """The equations with their numbers, and where each bandwidth comes from."""
-    yield Text("Equations, ring factor * bytes / bandwidth:", style="bold")
+    yield line("Equations, ring factor * bytes / bandwidth:", style="bold")
     for entry in record["collectives"]:
         if entry["group_size"] > 1:
-            yield Text(f"  {entry['layer']}: {entry['equation']}")
-    yield Text("Bandwidths:", style="bold")
+            yield line(f"  {entry['layer']}: {entry['equation']}")
+    yield line("Bandwidths:", style="bold")
     sources = {
         (e["axis"], e["group_size"], e["stride"]): e["bandwidth_source"]
         for e in record["collectives"]
         if e["group_size"] > 1
     }
     for (axis, size, stride), source in sources.items():
-        yield Text(f"  {axis}: {size} ranks, stride {stride}: {source}")
-    yield Text(f"Compute: {record['compute_equation']}")
+        yield line(f"  {axis}: {size} ranks, stride {stride}: {source}")
+    yield line(f"Compute: {record['compute_equation']}")
 
 
 def _step(record: Record) -> Text:
@@ -95,7 +96,7 @@ def _step(record: Record) -> Text:
         f"{name.replace(chr(10), ' ')} {show(record['communication_s'][term], 's')}" for term, name in TERMS.items()
     )
     if record["fidelity"] == "full":
-        return Text(
+        return line(
             f"Step {show(record['step_time_s'], 's')} = compute {show(record['compute_time_s'], 's')} + exposed "
             f"{show(record['exposed_communication_time_s'], 's')} of communication "
             f"{show(record['communication_time_s'], 's')} ({parts}); "
@@ -103,7 +104,7 @@ def _step(record: Record) -> Text:
             style="bold",
         )
     compute = f"compute {show(record['compute_time_s'], 's')} + " if record["compute_time_s"] is not None else ""
-    return Text(
+    return line(
         f"Step {show(record['step_time_s'], 's')} = {compute}"
         f"communication {show(record['communication_time_s'], 's')} ({parts}); "
         f"MFU {percent(record['model_flops_utilization'])} %",
@@ -113,7 +114,7 @@ def _step(record: Record) -> Text:
 
 def _memory(record: Record) -> Text:
     terms = ", ".join(f"{name.replace('_', ' ')} {show(size, 'B')}" for name, size in record["memory_terms_B"].items())
-    return Text(f"Memory {show(record['memory_B'], 'B')} of {show(record['memory_capacity_B'], 'B')}: {terms}")
+    return line(f"Memory {show(record['memory_B'], 'B')} of {show(record['memory_capacity_B'], 'B')}: {terms}")
 
 
 def timeline(record: Record) -> Group:
@@ -123,10 +124,10 @@ def timeline(record: Record) -> Group:
     table = table_of("stream", "what", "start", "seconds", "0 ... micro-step")
     for index, event in enumerate(shown):
         if index == _SHOWN_EVENTS:
-            table.add_row("...", f"{len(events) - len(shown):,} more", "", "", "")
+            add_row(table, "...", f"{len(events) - len(shown):,} more", "", "", "")
         length = show(event["end"] - event["start"], "s")
-        table.add_row(event["stream"], event["name"], show(event["start"], "s"), length, _bar(event, record))
-    return Group(Text(f"micro-step of {show(record['micro_step_s'], 's')}, {len(events):,} events"), table)
+        add_row(table, event["stream"], event["name"], show(event["start"], "s"), length, _bar(event, record))
+    return Group(line(f"micro-step of {show(record['micro_step_s'], 's')}, {len(events):,} events"), table)
 
 
 def _bar(event: Record, record: Record) -> str:

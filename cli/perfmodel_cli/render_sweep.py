@@ -7,7 +7,8 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import GIBI
-from perfmodel_cli.render import Clock, percent, table_of
+from perfmodel_cli.cells import add_row, line, percent, table_of
+from perfmodel_cli.render import Clock
 from perfmodel_cli.render_beside import grid_text
 
 Record = Mapping[str, Any]
@@ -32,10 +33,10 @@ def sweep(record: Record) -> Group:
         "effi-\nciency %", "MFU\n%", "GiB", "limited\nby", "most\nsent",
     )  # fmt: skip
     for row in record["points"]:
-        table.add_row(*_cells(row, clock))
-    title = Text(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
+        add_row(table, *_cells(row, clock))
+    title = line(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
     asked = f"{record['scaling']} scaling; {record['sequence_length']} tokens a sequence; fidelity {record['fidelity']}"
-    return Group(title, Text(f"{asked}; times in {clock.name} a step"), table, *_notes(record))
+    return Group(title, line(f"{asked}; times in {clock.name} a step"), table, *_notes(record))
 
 
 def _cells(row: Record, clock: Clock) -> list[str]:
@@ -54,8 +55,8 @@ def _cells(row: Record, clock: Clock) -> list[str]:
 def _notes(record: Record) -> Iterable[Text]:
     for row in record["points"]:
         if row["reason"]:
-            yield Text(f"{row['gpus']} devices: {row['reason']}")
-    yield Text(
+            yield line(f"{row['gpus']} devices: {row['reason']}")
+    yield line(
         "efficiency = tokens a second and device against the first count with an answer; exposed = communication that "
         "computation does not hide; limited by = compute, or the largest term of the communication where more of it is "
         "exposed; AG = all-gather, RS = reduce-scatter, AR = all-reduce",

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from perfmodel_cli.render import table_of
+from perfmodel_cli.cells import add_row, line, table_of
 
 Record = Mapping[str, Any]
 
@@ -21,26 +21,26 @@ def comparison(record: Record) -> Group:
     table = table_of("line", "group", "grid", "micro\nbatch", "recom-\npute", "predicted s", "measured s", "error %")
     for row in shown:
         star = "*" if row["best_predicted_grid"] else ""
-        table.add_row(
-            str(row["line"]), row["group"], _grid(row) + star, str(row["micro_batch"]), row["recompute"],
+        add_row(table, str(row["line"]), row["group"], _grid(row) + star, str(row["micro_batch"]), row["recompute"],
             _figure(row["predicted_s"]), _figure(row["measured_s"]), _signed(row["error"]),
         )  # fmt: skip
-    notes = [Text(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
+    notes = [line(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
     if any(row["best_predicted_grid"] for row in shown):
-        notes.append(Text("* the file names no grid: the best predicted one"))
+        notes.append(line("* the file names no grid: the best predicted one"))
     return Group(table, *notes, *_summary(record["summary"]))
 
 
 def _summary(summary: Record) -> Sequence[Text]:
-    lines = [Text(f"{summary['rows']} rows: {_errors(summary)}", style="bold")]
+    lines = [line(f"{summary['rows']} rows: {_errors(summary)}", style="bold")]
     if summary["memory_mape"] is not None:
         lines.append(
-            Text(f"memory: mean error {_share(summary['memory_mape'])}, {_share(summary['memory_worst'])} at worst")
+            line(f"memory: mean error {_share(summary['memory_mape'])}, {_share(summary['memory_worst'])} at worst")
         )
     if summary["regret"] is not None:
         lines.append(
-            Text(
-                f"order within {summary['groups']} group{'s' * (summary['groups'] > 1)}: Spearman {_plain(summary['spearman'])} median "
+            line(
+                f"order within {summary['groups']} group{'s' * (summary['groups'] > 1)}: "
+                f"Spearman {_plain(summary['spearman'])} median "
                 f"({_plain(summary['spearman_mean'])} mean), Kendall {_plain(summary['kendall'])} "
                 f"({_plain(summary['kendall_mean'])}); the fastest is predicted first in {_share(summary['top1'])}, "
                 f"among five in {_share(summary['top5'])}; the predicted best takes {summary['regret']:.3f} times the "
@@ -55,8 +55,9 @@ def validation(record: Record) -> Group:
     table = table_of("check", "machine", "model", "GPUs", "grid", "of", "predicted", "published", "", "error %")
     for row in record["rows"]:
         overlap = "" if row["overlap"] == "all" else f", overlap {row['overlap']}"
-        table.add_row(
-            row["check"], row["machine"], row["model"], str(row["gpus"]), _grid(row), f"{row['quantity']}{overlap}",
+        add_row(
+            table, row["check"], row["machine"], row["model"], str(row["gpus"]), _grid(row),
+            f"{row['quantity']}{overlap}",
             _figure(row["predicted"]), _figure(row["published"]), row["unit"], _signed(row["error"]),
         )  # fmt: skip
     checks = table_of("check", "rows", "mean %", "median %", "bias %", "worst %")
@@ -69,8 +70,8 @@ def validation(record: Record) -> Group:
         )
         checks.add_row(one["check"], str(one["rows"]), *figures)
     summary = record["summary"]
-    total = Text(f"{summary['rows']} figures: {_errors(summary)}; bound {_share(summary['bound'])}", style="bold")
-    return Group(table, checks, total, Text("where each figure is printed: --format csv"))
+    total = line(f"{summary['rows']} figures: {_errors(summary)}; bound {_share(summary['bound'])}", style="bold")
+    return Group(table, checks, total, line("where each figure is printed: --format csv"))
 
 
 def _errors(summary: Record) -> str:

@@ -26,7 +26,9 @@ def load(path: Path) -> Model:
 
 def _parse(text: str, path: Path) -> Mapping[str, object]:
     try:
-        values = json.loads(text.removeprefix("\ufeff"))
+        values = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique)
+    except PerfmodelError as error:
+        raise PerfmodelError(f"{path}: {error}") from None
     except json.JSONDecodeError as error:
         raise PerfmodelError(f"{path}:{error.lineno}: not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
@@ -35,6 +37,16 @@ def _parse(text: str, path: Path) -> Mapping[str, object]:
         raise PerfmodelError(f"{path}: a number has thousands of digits") from None
     if not isinstance(values, dict):
         raise PerfmodelError(f"{path}: wanted an object with keys, found {shown(values)}")
+    return values
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object; a key given twice would silently count with its second value."""
+    values: dict[str, object] = {}
+    for key, value in pairs:
+        if key in values:
+            raise PerfmodelError(f"the key {key} is given twice")
+        values[key] = value
     return values
 
 

@@ -1,5 +1,7 @@
 """A question that makes no sense: one sentence on standard error, exit 1 or 2, never a traceback or an empty table."""
 
+import re
+
 import pytest
 
 from perfmodel import models, profiles
@@ -24,10 +26,10 @@ def test_a_count_that_is_none_is_refused_by_name(refused, option, value):
     assert value in text or "valid integer" in text
 
 
-@pytest.mark.parametrize("option", ["--gpus", "--nodes"])
-def test_a_count_too_large_to_be_meant_says_how_large_it_may_be(refused, option):
-    text = refused(*arguments({"--gpus": None} | {option: str(2**31 + 1)}))
-    assert text == f"{option} is {2**31 + 1}, wanted 1 to {2**31}"
+@pytest.mark.parametrize(("option", "most"), [("--gpus", 2**31), ("--nodes", 2**29), ("--top", 2**40)])
+def test_a_count_too_large_to_be_meant_says_how_large_it_may_be(refused, option, most):
+    text = refused(*arguments(({"--gpus": None} if option == "--nodes" else {}) | {option: str(most + 1)}))
+    assert text in {f"{name} is {most + 1}, wanted 1 to {most}" for name in (option, "the top")}
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "abc", "9" * 25])
@@ -190,3 +192,44 @@ def test_a_text_that_is_no_grid_is_refused_with_an_example(refused, grid):
 
 def test_a_grid_of_too_many_devices_is_refused(refused):
     assert refused(*arguments({"--gpus": None, "--grid": "x".join(["2147483647"] * 4)}, "explain"))
+
+
+@pytest.mark.parametrize("grid", ["2147483647x2147483629x1x1", "1x2x1x1073741825", "2147483649x1x1x1"])
+def test_a_grid_of_more_devices_than_any_job_has_is_refused_with_the_most(refused, grid):
+    text = refused(*arguments({"--gpus": None, "--grid": grid}, "explain"))
+    assert re.search(r"\d+ devices, wanted at most 2147483648|is no grid", text)
+
+
+@pytest.mark.parametrize("grid", ["2147483647x1x1x1", "1x1x67108864x1", "1x1x1x2147483648", "1x2147483648x1x1"])
+@pytest.mark.parametrize("machine", ["perlmutter", "dgx-h100"])
+def test_a_grid_of_very_many_devices_is_explained_without_looking_at_each(explain, grid, machine):
+    record = explain(grid, machine=machine)
+    size = max(record["grid"].values())
+    (entry, *_) = [entry for entry in record["collectives"] if entry["group_size"] == size]
+    assert entry["ranks"] == f"0,1,2,3,...,{size - 1}"
+
+
+@pytest.mark.parametrize(
+    ("option", "start"),
+    [("--fix", "x="), ("--max", "x="), ("--bytes", "weights="), ("--micro-batch", ""), ("--grid", "1x1x1x")],
+)
+@pytest.mark.parametrize("digit", ["9", "0"])
+def test_a_count_of_thousands_of_digits_is_refused(refused, option, start, digit):
+    command = "explain" if option == "--grid" else "recommend"
+    changes = {"--gpus": None} if option == "--grid" else {}
+    assert start + 4999 * digit in refused(*arguments(changes | {option: start + 5000 * digit}, command))
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("--batch", "the batch"), ("--seq", "the sequence length"), ("--micro-batch", "--micro-batch")]
+)
+def test_a_count_that_nobody_means_is_refused_with_the_most(refused, option, name):
+    text = refused(*arguments({option: str(2**40 + 1)}))
+    assert text.startswith(name)
+    assert text.endswith(f"1 to {2**40}")
+
+
+def test_a_new_profile_without_a_name_is_not_told_to_end_as_it_does(refused):
+    text = refused("machines", "new", "--from", "vista", ".yaml")
+    assert "does not end" not in text
+    assert text.startswith("the name ''")

@@ -205,3 +205,19 @@ def test_csv_has_a_row_for_each_collective(run, explain, read_csv):
 
 def test_a_grid_may_be_written_with_a_capital_x(explain):
     assert explain("1X2X4X4")["grid"] == {"x": 1, "y": 2, "z": 4, "data": 4}
+
+
+@pytest.mark.parametrize(
+    ("machine", "inside", "between"),
+    [
+        ("gb200-nvl72", "inside the domain of 72", "between domains of 72"),
+        ("dgx-h100", "inside the node", "between nodes"),
+    ],
+)
+def test_a_link_is_inside_what_the_fabric_joins(explain, machine, inside, between):
+    record = explain("1x8x1x9", machine=machine, batch=72, model="gpt-tiny", ignore_memory=True)
+    links = {entry["axis"]: entry["link"] for entry in record["collectives"]}
+    assert links["y"] == inside
+    assert explain("1x8x1x18", machine=machine, batch=72, model="gpt-tiny")["collectives"]
+    far = explain("1x8x1x18", machine=machine, batch=72, model="gpt-tiny")["collectives"]
+    assert {entry["link"] for entry in far if entry["axis"] == "data"} == {between}

@@ -159,6 +159,38 @@ def test_the_nearest_counts_are_the_nearest(run, refused, machine, gpus, batch):
     assert between == []
 
 
+@pytest.mark.parametrize(
+    ("question", "gpus", "batch"),
+    [
+        ("--model qwen2.5-7b --machine dgx-h100", 32749, 32749),
+        ("--model gpt-640b --machine frontier --placement any", 32768, 7),
+        ("--model gpt-5b --machine dgx-h100", 2147483647, 8),
+        ("--model llama-3-405b --machine dgx-h100 --max x=4,z=6", 40, 5040),
+        ("--model gpt-20b --machine perlmutter --fix z=7 --micro-batch 3", 60, 42),
+    ],
+)
+def test_no_count_between_the_nearest_counts_works(run, refused, question, gpus, batch):
+    asked = ("recommend", *question.split(), "--batch", batch, "--gpus")
+    counts = nearest_counts(refused(*asked, gpus))
+    assert all(run(*asked, count).code == 0 for count in counts)
+    numbers = {1, 2, 3, 4, 5, 7, 8, 12, 14, 16, 28, 49, 56, 98, 112, 196, 392, 448, 784, 896}  # and their products
+    others = {one * other for one in numbers for other in numbers | {batch * number for number in numbers}}
+    low, high = (counts[0] if counts[0] < gpus else 0), (counts[-1] if counts[-1] > gpus else 2**31)
+    between = sorted((count for count in others if low < count < high), key=lambda count: abs(count - gpus))[:40]
+    assert [count for count in between if run(*asked, count).code == 0] == []
+
+
+@pytest.mark.parametrize(
+    ("grid", "batch", "micro_batch", "steps"),
+    [("1x1x1x64", 32, None, 1), ("1x1x4x3", 64, None, 6), ("1x1x2x8", 64, 3, 2)],
+)
+def test_a_rejected_grid_is_timed_in_whole_steps(explain, grid, batch, micro_batch, steps):
+    record = explain(grid, batch=batch, micro_batch=micro_batch, model="gpt-tiny")
+    assert record["rejected"]
+    assert record["accumulation_steps"] == steps
+    assert all(float(entry["calls"]).is_integer() for entry in record["collectives"])
+
+
 def test_how_much_memory_the_nearest_grid_lacks_is_told(refused):
     text = refused("recommend", "--model", "gpt-20b", "--machine", "perlmutter", "--batch", 64, "--gpus", 4)
     found = re.search(r"\(nearest: (\S+) needs (\S+) GiB, a device has (\S+) GiB: (\S+) GiB are missing\)", text)

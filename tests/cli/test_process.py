@@ -118,6 +118,25 @@ def test_a_terminal_without_unicode_still_shows_tables(arguments):
     assert (codes, err) == ([0], "")
 
 
+def test_a_terminal_without_unicode_still_shows_names(tmp_path):
+    model, profile = tmp_path / "model.yaml", tmp_path / "ours.yaml"
+    model.write_text(
+        "format: 1\nname: Modèle\ntransformer: {layers: 2, hidden: 64, heads: 2, vocabulary: 512, sequence: 8}\n",
+        encoding="utf-8",
+    )
+    profile.write_text("format: 1\nname: ours\ntitle: Überrechner\nbase: perlmutter\n", encoding="utf-8")
+    for form in ("table", "csv"):
+        asked = f"PERFMODEL recommend --model {model} --machine {profile} --gpus 4 --batch 4 --format {form}"
+        for command in (asked, f"PERFMODEL models show {model} --format {form}", f"PERFMODEL machines check {profile}"):
+            assert shell(f"{command} > /dev/null", PYTHONIOENCODING="ascii") == ([0], "")
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full", "2>/dev/null"])
+@pytest.mark.parametrize("question", ["--nope", "--model nothing --machine perlmutter --gpus 4 --batch 4"])
+def test_a_question_that_is_not_well_formed_ends_in_2_though_nobody_can_be_told(where, question):
+    assert shell(f"PERFMODEL recommend {question} {where}") == ([2], "")
+
+
 def test_errors_go_to_standard_error_and_the_exit_code_says_so():
     codes, err = shell("PERFMODEL recommend --model nothing --machine perlmutter --gpus 4 --batch 4")
     assert codes == [2]

@@ -1,5 +1,7 @@
 """What `recommend` prints for machines and for people: keys, types, sums, order, and the same numbers in all forms."""
 
+from itertools import pairwise
+
 import pytest
 
 COMMON = {
@@ -106,7 +108,7 @@ def test_results_are_ranked_by_step_time_and_no_grid_comes_twice(record):
     assert results
     assert [result["rank"] for result in results] == list(range(1, len(results) + 1))
     times = [result["step_time_s"] for result in results]
-    assert times == sorted(times)
+    assert all(later >= earlier * (1 - 2**-29) for earlier, later in pairwise(times))  # ties may differ by rounding
     assert len({tuple(result["grid"].values()) for result in results}) == len(results)
 
 

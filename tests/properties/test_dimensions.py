@@ -20,7 +20,7 @@ UNITS = pint.UnitRegistry()
 UNITS.define("flop = [operation]")
 UNITS.define("octet = [information]")  # pint's own byte is a pure number, so a forgotten factor would not be seen
 BYTE, SECOND, FLOP = UNITS.octet, UNITS.second, UNITS.flop
-PLAIN = settings.Settings()
+PLAIN = settings.Sized()
 RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 
 
@@ -29,7 +29,9 @@ def question(monkeypatch):
     """A job whose sizes, bandwidths and FLOPs carry units; constants in bytes an element get theirs too."""
     for module, name in ((communication, "_FP32"), (memory, "_FP32"), (memory, "_MASK")):
         monkeypatch.setattr(module, name, getattr(module, name) * BYTE)
-    sized = {name: Optimizer(o.state * BYTE, o.gradient * BYTE) for name, o in settings.OPTIMIZERS.items()}
+    sized = {
+        name: Optimizer(o.state * BYTE, o.gradient * BYTE, o.copy * BYTE) for name, o in settings.OPTIMIZERS.items()
+    }
     monkeypatch.setattr(settings, "OPTIMIZERS", sized)
     plain = workload.layer_flops
     monkeypatch.setattr(workload, "layer_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
@@ -40,8 +42,8 @@ def question(monkeypatch):
         found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **chosen)
         bandwidths = found.bandwidths
         rate = BYTE / SECOND
-        inside, between = (getattr(bandwidths, name) * rate for name in ("inside", "between"))
-        return replace(found, bandwidths=replace(bandwidths, inside=inside, between=between))
+        rates = {name: getattr(bandwidths, name) * rate for name in ("inside", "between", "links")}
+        return replace(found, bandwidths=replace(bandwidths, **rates))
 
     return build
 

@@ -197,7 +197,7 @@ def test_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout,
     settings, bandwidths = question.settings, question.bandwidths
     sizes = {name: factor * getattr(settings, name) for name in ("activation_bytes", "weight_bytes", "gradient_bytes")}
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)
-    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between")}
+    rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between", "links")}
     scaled = replace(question, settings=settings, bandwidths=replace(bandwidths, **rates))
     before, after = communicate(question, layout), communicate(scaled, layout)
     for name in ("weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce"):
@@ -242,7 +242,7 @@ def test_no_shipped_machine_has_a_group_that_beats_its_own_links(name):
             found = bandwidths.of_group(inner=inner, size=size, gpus=gpus)
             assert 0 < found <= device_links(where)
             if not bandwidths.contained(inner=inner, size=size, gpus=gpus):
-                members = int(fewest_members(inner=inner, size=size, domain=domain))
+                members = int(fewest_members(inner=inner, size=size, domain=domain, gpus=gpus))
                 if members > 1:
                     assert found <= bandwidths.of_group(inner=inner, size=members, gpus=inner * members)
                 assert found <= where.network.injection.value * domain / where.node_devices / min(domain, inner)
@@ -340,11 +340,11 @@ def test_more_caching_never_holds_less_and_never_gathers_more(question, layout, 
 def test_a_larger_micro_batch_takes_more_memory_and_no_more_time(question, layout, factor):
     larger = replace(layout, micro_batch=factor * layout.micro_batch)
     assert occupy(question, larger).activations >= occupy(question, layout).activations
-    assert communicate(question, larger).total <= communicate(question, layout).total * (1 + 1e-12)
+    if question.batch % (larger.z * larger.data * larger.micro_batch) == 0:  # else a last micro-step is partly filled
+        assert communicate(question, larger).total <= communicate(question, layout).total * (1 + 1e-12)
 
 
 def test_a_machine_with_one_device_a_node_talks_only_between_nodes():
-    where = machine(1, between=50e9)
-    question = job(linears(*four_layers(256)), where)
+    question = job(linears(*four_layers(256)), machine(1, between=50e9))
     for collective in traffic(question, Layout(2, 2, 2, 2)):
         assert collective.link.bandwidth == 50e9

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from machines import job, linears, machine
 from perfmodel import collectives
-from perfmodel.bandwidth import Bandwidths, sharing
+from perfmodel.bandwidth import Bandwidths, fewest_members, sharing
 from perfmodel.communication import traffic
 from perfmodel.layers import Linear
 from perfmodel.layout import PLACEMENTS, Layout, divisors, factorizations, placed
@@ -200,7 +200,7 @@ def shared(bandwidths, inner, size, gpus):
     """Groups that the rule lets share the bandwidth between nodes; 0 inside a node."""
     if bandwidths.contained(inner=inner, size=size, gpus=gpus):
         return 0
-    groups_out = int(sharing(inner=inner, size=size, domain=bandwidths.domain))
+    groups_out = int(sharing(inner=inner, size=size, domain=bandwidths.domain, gpus=gpus))
     found = bandwidths.of_group(inner=inner, size=size, gpus=gpus)
     assert found <= bandwidths.between / groups_out  # less where its members reach too few NICs
     return groups_out
@@ -237,6 +237,22 @@ def test_case_2_is_exact_for_odd_sizes_too_where_blocks_and_nodes_are_aligned(gp
             assert rule == truth, (inner, size)
         else:
             assert truth <= rule <= 2 * truth, (inner, size)
+
+
+FEW = [(gpus, devices) for devices in (3, 4, 6, 8, 12, 72) for gpus in (12, 30, 76, 120) if 1 < gpus / devices <= 9]
+
+
+@pytest.mark.parametrize(("gpus", "devices"), [*FEW, (648, 72), (36, 4)])
+def test_in_jobs_of_few_domains_sharers_and_fewest_members_are_exact_however_blocks_lie(gpus, devices):
+    bandwidths = Bandwidths.of(machine(devices, between=1e9))
+    for inner, size in shapes(gpus):
+        if bandwidths.contained(inner=inner, size=size, gpus=gpus):
+            continue
+        lines = groups(Layout(inner, size, gpus // (inner * size), 1, placement=1), "y")
+        counts = [np.unique(row, return_counts=True)[1] for row in nodes_of(lines, devices)]
+        shape = {"inner": inner, "size": size, "domain": devices, "gpus": gpus}
+        assert int(sharing(**shape)) == leaving(lines, devices, gpus), shape
+        assert int(fewest_members(**shape)) == min(int(row.min()) for row in counts if len(row) > 1), shape
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "z", "data"])

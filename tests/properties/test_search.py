@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations, product
+from math import frexp, ldexp
 
 import pytest
 from hypothesis import given, settings
@@ -47,6 +48,7 @@ def broken(question, grid):
         ("width_y", any(width % y for width in over_y)),
         ("weight_shards", any(weight % (x * y * z) for weight in weights)),
         *vocabulary(question, x * y),
+        *tables(question, x * y, z),
         ("batch", question.batch % (z * data) != 0),
     ]
     return next((name for name, breaks in rules if breaks), None)
@@ -64,8 +66,13 @@ def widths(model):
     linear = [layer for layer in layers if isinstance(layer, Linear)]
     over_x = [layer.inputs if layer.transposed else layer.outputs for layer in linear]
     over_y = [layer.outputs if layer.transposed else layer.inputs for layer in linear]
-    over_x += [layer.width for layer in layers if isinstance(layer, Activation)]
-    over_y += [layer.width for layer in layers if isinstance(layer, Norm | Embedding | Head)]
+    over_y += [layer.width for layer in layers if isinstance(layer, Embedding | Head)]
+    for block in model.blocks:
+        for place, layer in enumerate(block.layers):
+            if isinstance(layer, Activation | Norm):
+                before = [other for other in block.layers[:place] if isinstance(other, Linear | Embedding | Head)]
+                normal = before and isinstance(before[-1], Linear) and not before[-1].transposed
+                (over_x if normal else over_y).append(layer.width)
     return over_x, over_y, [layer.inputs * layer.outputs * layer.kernel**2 for layer in linear]
 
 
@@ -79,6 +86,15 @@ def vocabulary(question, tensor):
             yield "vocabulary", layer.vocabulary % tensor != 0
 
 
+def tables(question, tensor, z):
+    """Rows a device of x and y holds, padded, times the width are cut by z."""
+    multiple = question.settings.vocabulary_multiple
+    for _, layer in question.model.layers():
+        if isinstance(layer, Embedding | Head):
+            rows = -(-layer.vocabulary // (multiple * tensor)) * multiple if multiple else layer.vocabulary // tensor
+            yield "weight_shards", (rows * layer.width) % z != 0
+
+
 def modes(question, space):
     """(recompute, cache) pairs: what is asked for, or those worth a try."""
     for recompute, cache in product(RECOMPUTES, WEIGHT_CACHES):
@@ -86,8 +102,7 @@ def modes(question, space):
             continue
         if space.recompute is None and recompute == "selective" and question.settings.flash_attention:
             continue
-        useless = "none" if recompute == "full" else "all"
-        if space.weight_cache is None and cache == useless:
+        if space.weight_cache is None and cache == "all" and recompute != "full":
             continue
         yield RECOMPUTES.index(recompute), WEIGHT_CACHES.index(cache)
 
@@ -108,15 +123,19 @@ def fitting(question, space, rate, at):
 
 
 def best_of(rows):
-    """The best of one grid's rows in the documented order; times that differ by rounding only are tied."""
-    fastest = min(time for time, _, _ in rows)
-    tied = [(fastest, memory, layout) for time, memory, layout in rows if time <= fastest * (1 + 1e-12)]
-    return min(tied, key=order)
+    """The best of one grid's rows in the documented order."""
+    return min(rows, key=order)
+
+
+def rounded(value):
+    """To 30 binary digits, so that numbers that differ by rounding only are tied."""
+    mantissa, exponent = frexp(value)
+    return ldexp(round(mantissa * 2**30), exponent - 30)
 
 
 def order(row):
     """Time; less memory; larger data, z, y; placement; larger micro-batch; less recomputation, less caching."""
-    time, memory, at = row
+    time, memory, at = rounded(row[0]), rounded(row[1]), row[2]
     return time, memory, -at.data, -at.z, -at.y, at.placement, -at.micro_batch, at.recompute, at.weight_cache
 
 

@@ -116,9 +116,23 @@ def test_a_group_uses_the_nics_that_its_members_reach_and_no_more():
     assert rack.of_group(inner=72, size=2, gpus=144) == 3.6e12 / 72
 
 
-def test_to_the_letter_of_the_paper_nothing_but_equation_7_counts():
-    literal = Bandwidths.of(machine(4, domain=72, between=3.6e12), literal=True)
-    assert literal.of_group(inner=4, size=64, gpus=1152) == 3.6e12 / 4
+def test_to_the_letter_of_the_paper_members_and_their_nics_do_not_count():
+    literal = Bandwidths.of(machine(4, domain=72, between=800e9), literal=True)
+    assert literal.of_group(inner=4, size=64, gpus=1152) == 800e9 / 4
+
+
+def test_on_powers_of_two_only_the_links_of_its_members_limit_a_group_that_leaves_its_domain():
+    for name in ("dgx-h100", "frontier", "mi300x-node"):
+        bandwidths = Bandwidths.of(profiles.load(name))
+        inner, size = (axis.ravel() for axis in np.meshgrid([1, 2, 4, 8], [2, 4, 8, 16, 64]))
+        crossing = inner * size > bandwidths.domain
+        inner, size = inner[crossing], size[crossing]
+        found = bandwidths.of_group(inner=inner, size=size, gpus=np.full_like(size, 4096))
+        shared = shared_between(bandwidths.between, sharing=np.minimum(bandwidths.domain, inner))
+        members = np.maximum(1, bandwidths.domain // inner)
+        links = bandwidths.of_group(inner=inner, size=members, gpus=members * inner)
+        assert found.tolist() == np.where(members > 1, np.minimum(shared, links), shared).tolist()
+        assert (found < shared).any() == (name == "mi300x-node")
 
 
 def test_the_origin_says_which_rule_gave_the_number():
@@ -144,3 +158,38 @@ def test_every_group_on_a_shipped_machine_has_a_bandwidth_and_an_origin(name):
             continue
         assert bandwidths.of_group(inner=inner, size=size, gpus=gpus) > 0
         assert bandwidths.origin(inner=inner, size=size, gpus=gpus)
+
+
+def test_at_paper_fidelity_a_gpu_sends_no_faster_than_its_own_links_on_a_rack():
+    literal = Bandwidths.of(profiles.load("gb200-nvl72"), literal=True)
+    found = literal.of_group(inner=np.array([1, 2, 72]), size=144, gpus=144 * 72)
+    assert found.tolist() == [900e9, 900e9, literal.between / 72]
+    assert "limited by the links of a device, 900 GB/s" in literal.origin(inner=1, size=144, gpus=144)
+
+
+@pytest.mark.parametrize("name", ["perlmutter", "frontier", "alps"])
+def test_on_the_paper_s_machines_equation_7_is_exact(name):
+    literal = Bandwidths.of(profiles.load(name), literal=True)
+    for inner in (1, 2, 4, 8, 64):
+        shared = shared_between(literal.between, sharing=min(literal.domain, inner))
+        assert literal.of_group(inner=inner, size=128, gpus=128 * inner) == shared
+
+
+def test_a_rack_and_a_bit_is_held_to_the_one_block_that_really_leaves_it():
+    rack = Bandwidths.of(profiles.load("gb200-nvl72"))
+    shape = {"inner": 1, "size": 19}
+    assert (
+        fewest_members(**shape, domain=72, gpus=76) == 4
+    )  # blocks of 19: the fourth has 15 ranks in the rack, 4 outside
+    assert sharing(**shape, domain=72, gpus=76) == 1
+    assert rack.of_group(**shape, gpus=76) == pytest.approx(4 * rack.of_group(**shape, gpus=19 * 72), rel=0.01)
+
+
+def test_jobs_of_many_racks_are_held_to_every_way_that_a_block_can_lie():
+    assert fewest_members(inner=1, size=19, domain=72, gpus=19 * 72) == 1
+    assert sharing(inner=1, size=19, domain=72, gpus=19 * 72) == 2
+
+
+def test_no_layouts_have_no_bandwidths():
+    none = np.array([], dtype=int)
+    assert Bandwidths.of(machine()).of_group(inner=none, size=none, gpus=none).tolist() == []

@@ -86,12 +86,14 @@ def test_the_measured_rate_goes_before_an_efficiency_of_the_peak():
     assert (derived.value, derived.origin) == (50e12, "0.5 x bf16 peak, assumed [T]")
 
 
-def test_a_device_without_either_is_refused_in_a_sentence():
-    where = machine()
-    device = replace(where.device, gemm=DtypeRates(fp16=where.device.peak.bf16), peak=DtypeRates(where.device.peak.bf16,
-                     bf16=where.device.peak.bf16, fp16=where.device.peak.bf16))  # fmt: skip
-    with pytest.raises(PerfmodelError, match="neither a measured GEMM rate in bf16 nor a gemm_efficiency"):
-        gemm_rate(job(where=replace(where, device=device)))
+def test_a_device_without_either_in_the_format_that_it_trains_in_is_refused_in_a_sentence():
+    device = machine().device
+    with pytest.raises(PerfmodelError, match="neither gemm nor gemm_efficiency"):
+        replace(
+            device,
+            peak=DtypeRates(bf16=device.peak.bf16, fp16=device.peak.bf16),
+            gemm=DtypeRates(fp16=device.peak.bf16),
+        )
 
 
 def test_utilization_is_one_when_the_peak_is_reached():

@@ -137,3 +137,20 @@ def test_a_rule_that_empties_the_set_is_what_the_last_grids_were_rejected_for(ru
     assert len(found) == found.feasible == 0
     assert list(found.rejected)[-1] == rule
     assert sum(found.rejected.values()) == found.searched == len(placed(space["gpus"], (0,)).x)
+
+
+def test_a_vocabulary_s_table_is_cut_into_flat_shards_too():
+    question = job(gpt(hidden=7168, heads=56, vocabulary=51200), batch=49)
+    assert names(question, Layout(1, 1, 49, 1)) == ["weight_shards"]
+    assert sentence(question, Layout(1, 1, 49, 1), "weight_shards") == (
+        "367001600 elements of the padded vocabulary table cannot be split evenly by x 1 * y 1 * z 49 = 49; "
+        "40 or 50 would divide"
+    )
+    assert names(question, Layout(1, 1, 7, 1)) == []
+
+
+def test_padding_can_make_a_table_divide():
+    split = Layout(1, 1, 1024, 1)
+    for multiple, found in ((128, []), (0, ["weight_shards"])):
+        question = job(gpt(hidden=256, heads=1, vocabulary=50257), batch=1024, vocabulary_multiple=multiple)
+        assert names(question, split) == found

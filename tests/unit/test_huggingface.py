@@ -241,11 +241,18 @@ def test_a_config_in_the_current_folder_is_called_after_its_architecture(write, 
     assert models.load("config.json").name == "llama"
 
 
-def test_a_byte_order_mark_and_doubled_keys_are_let_pass(write):
+def test_a_byte_order_mark_is_let_pass(write):
     text = json.dumps(SMALL)
     assert models.load(write("\ufeff" + text)).parameters == models.load(write(text)).parameters
-    doubled = text.replace("{", '{"hidden_size": 1, ', 1)
-    assert models.load(write(doubled)).parameters == models.load(write(text)).parameters
+
+
+@pytest.mark.parametrize("place", ["", '"text_config": {"a": 1, '])
+def test_a_key_given_twice_is_refused_by_name(write, place):
+    doubled = json.dumps(SMALL).replace(
+        "{", f'{{{place}"hidden_size": 1, "hidden_size": 2{"}, " if place else ", "}', 1
+    )
+    with pytest.raises(PerfmodelError, match=r"config\.json: the key hidden_size is given twice"):
+        models.load(write(doubled))
 
 
 @pytest.mark.parametrize(

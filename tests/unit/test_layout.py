@@ -15,6 +15,7 @@ from perfmodel.layout import (
     factorizations,
     placed,
 )
+from perfmodel.ranks import groups
 
 
 def test_the_two_named_orders_are_the_library_s_and_the_paper_s():
@@ -112,3 +113,14 @@ def test_the_first_of_equal_orders_is_kept_so_the_library_s_own_goes_first():
     grids = placed(4, NAMED_PLACEMENTS["any"])
     single = (grids.x == 4) | (grids.y == 4) | (grids.z == 4) | (grids.data == 4)
     assert set(grids.placement[single].tolist()) == {0}
+
+
+@pytest.mark.parametrize("placement", range(len(PLACEMENTS)))
+def test_a_joined_group_of_which_one_axis_is_not_split_is_the_other_s_own(placement):
+    assert PLACEMENTS[placement] != ("y", "z", "x", "data") or Layout(1, 4, 8, 1, placement).inner("xy") == 1
+    for axis, layout in (("y", Layout(1, 4, 8, 2, placement)), ("x", Layout(4, 1, 8, 2, placement))):
+        assert layout.inner("xy") == layout.inner(axis)
+        strides = np.diff(groups(layout, "xy"), axis=1)
+        assert set(strides.ravel().tolist()) == {layout.inner("xy")}
+    many = Layout(*np.array([[1, 4, 2], [4, 1, 2], [8, 8, 2], [2, 2, 2]]), placement)
+    assert many.inner("xy").tolist() == [many.take(row).inner("xy") for row in range(3)]

@@ -20,7 +20,7 @@ from perfmodel.memory import (
     replicated_parameters,
     sharded_parameters,
 )
-from perfmodel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, Settings, Sized
 from perfmodel.units import GIBI
 from perfmodel.workload import Block, Model, Transformer
 
@@ -85,34 +85,34 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
     # s b h (10 + 24 / t + 5 a s / (h t)) with dropout and kept scores (arXiv 2205.05198, eq. 2).
     hidden, heads, sequence, tensor = 1024, 16, 512, 4
     model = gpt(hidden=hidden, heads=heads, sequence=sequence)
-    settings = Settings(flash_attention=False, dropout=True)
+    settings = Sized(flash_attention=False, dropout=True)
     found = block_activations(model.blocks[1], settings, sequence).on(Layout(tensor, 1, 1, 1))
     assert found == hidden * (10 + 24 / tensor + 5 * heads * sequence / (hidden * tensor))
 
 
 def test_without_dropout_there_are_no_masks():
     model = gpt(hidden=1024, heads=16, sequence=512)
-    settings = Settings(flash_attention=False, dropout=False)
+    settings = Sized(flash_attention=False, dropout=False)
     found = block_activations(model.blocks[1], settings, 512).on(Layout(1, 1, 1, 1))
     assert found == 1024 * (8 + 24 + 2 * 16 * 512 / 1024)
 
 
 def test_flash_attention_keeps_one_fp32_number_a_head_instead_of_scores():
     block = Block("b", (Attention("a", heads=16, kv_heads=16, head_dim=64),))
-    kept = block_activations(block, Settings(), sequence=4096)
+    kept = block_activations(block, Sized(), sequence=4096)
     assert kept.scores == 16 * 4
     assert kept.over_x == 3 * 16 * 64 * 2
 
 
 def test_grouped_queries_keep_fewer_keys_and_values():
     block = Block("b", (Attention("a", heads=32, kv_heads=8, head_dim=128),))
-    assert block_activations(block, Settings(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
+    assert block_activations(block, Sized(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
 
 
 def test_gated_activations_keep_both_inputs_and_norms_theirs():
-    block = Block("b", (Norm("n", 100), Activation("act", 300, gated=True)))
-    kept = block_activations(block, Settings(), sequence=1)
-    assert (kept.over_y, kept.over_x) == (200, 1200)
+    block = Block("b", (Norm("n", 100), Linear("l", 100, 600), Activation("act", 300, gated=True)))
+    kept = block_activations(block, Sized(), sequence=1)
+    assert (kept.over_y, kept.over_x) == (200 + 200, 1200)
 
 
 def test_hidden_states_are_split_over_y_and_the_middle_of_the_block_over_x():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfmodel.layout import PLACEMENTS, Layout, placed
-from perfmodel.ranks import groups, nodes_of, rank_array
+from perfmodel.ranks import first_group, groups, nodes_of, rank_array
 
 
 def test_a_grid_of_two_by_two_by_two_is_the_paper_s_picture():
@@ -37,6 +37,22 @@ def test_every_rank_is_in_one_group_of_every_axis_and_members_differ_in_that_axi
     for line in lines.tolist():
         assert line == sorted(line)
         assert len({tuple(where[rank][i] for i in kept) for rank in line}) == 1
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z", "data", "xy"])
+def test_the_first_group_is_the_first_of_all_groups(axis):
+    grids = placed(36, tuple(range(24)))
+    for row in range(len(grids.x)):
+        layout = grids.take(row)
+        size = int(layout.size(axis))
+        assert first_group(layout, axis, np.arange(size)).tolist() == groups(layout, axis)[0].tolist()
+        assert first_group(layout, axis, size - 1) == groups(layout, axis)[0][-1]
+
+
+def test_the_first_group_of_two_thousand_million_ranks_is_no_array():
+    largest = Layout(2**15, 2**15, 2, 1)
+    assert first_group(largest, "xy", 2**30 - 1) == 2**30 - 1
+    assert first_group(largest, "z", 1) == 2**30
 
 
 def test_groups_of_the_innermost_axis_are_neighbours():

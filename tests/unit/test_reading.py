@@ -2,13 +2,12 @@
 
 import dataclasses
 import os
-import threading
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import pytest
 
-from perfmodel import reading
+from perfmodel import models, profiles, reading
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.sources import Figure, Source
 
@@ -231,18 +230,19 @@ def test_a_huge_file_is_told(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device file")  # noqa: PTH110 - as a condition
-def test_an_endless_file_is_told():
-    with pytest.raises(PerfmodelError, match="has more than the 4000000 bytes expected at most"):
+def test_an_endless_file_is_not_opened():
+    with pytest.raises(PerfmodelError, match="/dev/zero is a pipe or a device, wanted a file"):
         reading.read_text(reading.Path("/dev/zero"))
 
 
-def test_a_pipe_is_read(tmp_path):
-    pipe = tmp_path / "pipe"
+def test_nobody_waits_for_what_a_pipe_may_bring(tmp_path):
+    pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(HEAD,))
-    writer.start()
-    assert read(reading.read_text(pipe)).name == "cart"
-    writer.join()
+    for read_it in (reading.read_text, profiles.load_file, lambda path: models.load(str(path))):
+        with pytest.raises(PerfmodelError, match=r"pipe.yaml is a pipe or a device, wanted a file"):
+            read_it(pipe)
+    with pytest.raises(PerfmodelError, match=r"pipe.yaml is a pipe or a device, wanted a file"):
+        profiles.template(str(pipe), "mine")
 
 
 def test_the_parser_without_the_c_library_reads_the_same(monkeypatch):

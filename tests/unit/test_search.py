@@ -13,12 +13,13 @@ from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.memory import capacity, occupy
-from perfmodel.search import Space, _order, rank
+from perfmodel.search import Space, _order, rank, rounded
 from perfmodel.settings import Settings
 from perfmodel.step import predict, step_time
 from perfmodel.workload import Transformer
 
 ALL = 10**6
+FULL = [("full", "none"), ("full", "forward"), ("full", "all")]
 
 
 def test_every_grid_is_either_ranked_or_rejected_once():
@@ -41,7 +42,7 @@ def test_every_row_fits_in_memory_unless_memory_is_ignored(name):
     question = Job.of(models.load(name), profiles.load("perlmutter"), batch=1024)
     found = rank(question, Space(256, top=ALL))
     assert np.all(found.prediction.memory.total <= capacity(question))
-    ignoring = rank(replace(question, settings=Settings(ignore_memory=True)), Space(256, top=ALL))
+    ignoring = rank(replace(question, settings=replace(question.settings, ignore_memory=True)), Space(256, top=ALL))
     assert len(ignoring) > len(found)
     assert "memory" not in ignoring.rejected
 
@@ -138,11 +139,11 @@ def test_fixed_axes_and_maxima_hold_in_every_row():
 @pytest.mark.parametrize(
     ("asked", "flash", "expected"),
     [
-        ({}, True, [("none", "none"), ("none", "forward"), ("full", "forward"), ("full", "all")]),
+        ({}, True, [("none", "none"), ("none", "forward"), *FULL]),
         ({"recompute": "selective"}, True, [("selective", "none"), ("selective", "forward")]),
         ({"weight_cache": "none"}, True, [("none", "none"), ("full", "none")]),
         ({"recompute": "none", "weight_cache": "all"}, True, [("none", "all")]),
-        ({"recompute": "full"}, False, [("full", "forward"), ("full", "all")]),
+        ({"recompute": "full"}, False, FULL),
     ],
 )
 def test_modes_worth_trying_are_tried(asked, flash, expected):
@@ -223,3 +224,33 @@ def test_counts_of_gpus_far_beyond_any_machine_still_multiply_out():
     found = rank(job(linears(*four_layers(2**20)), machine(8, memory=1e18), batch=2**30), Space(2**40, top=1))
     assert int(found.layouts.gpus[0]) == 2**40
     assert step_time(found.job, found.layouts.take(0), found.rate) > 0
+
+
+def test_grids_whose_times_differ_in_the_last_digit_only_are_ranked_by_memory():
+    question = Job.of(
+        models.load("gpt-5b"),
+        profiles.load("perlmutter"),
+        batch=64,
+        settings=Settings(fidelity="paper", ignore_memory=True),
+    )
+    found = rank(question, Space(16))
+    grids = [found.layouts.take(row).text() for row in range(len(found))]
+    one, other = grids.index("4x1x1x4"), grids.index("4x1x4x1")
+    assert found.prediction.step[one] == pytest.approx(found.prediction.step[other], rel=1e-15)
+    assert one < other
+
+
+def test_rounding_forgets_last_digits_and_keeps_differences_that_count():
+    values = np.array([0.0, 3e-9, 1.0, 2.0**-40, 7e18, 1e-300])
+    assert rounded(values * (1 + 2**-50)).tolist() == rounded(values).tolist()
+    assert np.all(rounded(values[1:] * (1 + 2**-28)) > rounded(values[1:]))
+    assert rounded(values).tolist() == pytest.approx(values.tolist(), rel=2**-30)
+
+
+def test_a_grid_that_fits_only_when_nothing_is_cached_is_found():
+    model = linears(*four_layers(8192), repeat=2, sequence=64)
+    leanest = Layout(1, 1, 8, 1, recompute=2, weight_cache=0)
+    needs = float(occupy(job(model, batch=8), leanest).total)
+    assert needs < occupy(job(model, batch=8), replace(leanest, weight_cache=1)).total
+    found = rank(job(model, machine(8, memory=needs + 1), batch=8, fixed={"z": 8}), Space(8))
+    assert [found.layouts.take(row) for row in range(len(found))] == [leanest]
