@@ -148,7 +148,8 @@ def explain(
     from perfmodel import tables
 
     wanted = explaining.parse_grid(grid)
-    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
+    asked = question.in_full() if timeline else question
+    explanation = explaining.explain(asked.job(), asked.space(int(wanted.gpus), 1), wanted)
     if timeline:
         shown = tables.timeline_record(*explaining.timeline(explanation))
         _show(shown, shown["events"], output, lambda: _renderer("render_explanation").timeline(shown))
@@ -173,7 +174,7 @@ def trace(
     from perfmodel.timeline import chrome_trace
 
     wanted = explaining.parse_grid(grid)
-    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
+    explanation = explaining.explain(question.in_full().job(), question.space(int(wanted.gpus), 1), wanted)
     events, end = explaining.timeline(explanation)
     write_whole(Path(file), json.dumps(chrome_trace(events), allow_nan=False) + "\n")
     typer.echo(f"wrote {len(events):,} events of a micro-step of {end:.4g} s to {file}")

@@ -5,7 +5,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
@@ -48,6 +48,10 @@ class Question:
     flash_version: options.FlashVersion = 2
     host_time: options.HostTime = "42 us"
     ignore_memory: options.IgnoreMemory = False
+
+    def in_full(self) -> "Question":
+        """The same at full fidelity, which what runs when is a question of."""
+        return replace(self, fidelity=options.FidelityChoice.full)
 
     def job(self, *, fix: str = "", maximum: str = "") -> "Job":
         """The job, its files read."""

@@ -87,7 +87,7 @@ def test_an_unknown_optimizer_is_refused_with_those_known(refused, optimizer):
         ("--recompute", "some"),
         ("--weight-cache", "yes"),
         ("--placement", "yxz"),
-        ("--fidelity", "full"),
+        ("--fidelity", "exact"),
         ("--format", "xml"),
     ],
 )

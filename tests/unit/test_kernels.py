@@ -183,4 +183,4 @@ def test_a_chip_takes_the_profile_s_sustained_rates():
     chip = Chip.of(device, gemm=271.2e12, host=1e-5)
     assert chip == Chip(gemm=271.2e12 * 0.927, memory=2039e9 * 0.85, units=108, host=1e-5)
     bare = replace(device, gemm_sustained=None, memory_sustained=None, compute_units=None)
-    assert Chip.of(bare, gemm=1e14) == Chip(gemm=1e14 * 0.93, memory=2039e9 * 0.85, units=1, host=42e-6)
+    assert Chip.of(bare, gemm=1e14, host=42e-6) == Chip(gemm=1e14 * 0.93, memory=2039e9 * 0.85, units=1, host=42e-6)

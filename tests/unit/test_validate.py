@@ -204,7 +204,7 @@ def test_an_unknown_check_is_told_with_those_there_are():
 def test_slowed_computation_is_what_overlap_takes_from_it():
     job = Job.of(models.load("gpt-5b"), profiles.load("frontier"), batch=64, settings=full())
     layout = Layout(1, 1, 16, 1, 0, 4, 2, 1)
-    alone = replace(job, settings=full(overlap=frozenset()))
+    alone = replace(job, settings=replace(job.settings, overlap=frozenset()))
     assert published.slowed_computation(alone, predict(alone, layout, gemm_rate(alone))) == pytest.approx(
         float(predict(alone, layout, gemm_rate(alone)).compute)
     )
