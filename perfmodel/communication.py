@@ -15,16 +15,19 @@ embedding and head are counted too.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from perfmodel import collectives, protocols
+from perfmodel import collectives
 from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
 from perfmodel.workload import Block, Embedding, Head, Layer, Linear
+
+if TYPE_CHECKING:
+    from perfmodel.protocols import Path
 
 Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
 Term = Literal["weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary"]
@@ -47,7 +50,7 @@ class Link:
     inner: Count
     bandwidth: BytesPerSecond
     crosses: Count
-    path: protocols.Path | None = None
+    path: "Path | None" = None
     issue: Seconds = 0.0
 
 
@@ -69,6 +72,8 @@ class Collective:
         if link.path is None:
             seconds: Seconds = getattr(collectives, name)(self.buffer, size=link.size, bandwidth=link.bandwidth)
             return seconds
+        from perfmodel import protocols  # noqa: PLC0415 - as in Job
+
         along: Seconds = getattr(protocols, name)(self.buffer, link.path)
         issued: Seconds = np.maximum(along, np.where(link.size > 1, link.issue, 0.0))
         return issued
@@ -125,10 +130,12 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
         bandwidth = job.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
         crosses = np.logical_not(job.bandwidths.contained(inner=inner, size=size, gpus=gpus))
         found[axis] = Link(axis, 1.0 * size, inner, bandwidth, crosses)
-        if job.settings.fidelity == "full":
+        if job.constants is not None:
+            from perfmodel.protocols import path  # noqa: PLC0415 - as in Job
+
             inside = np.logical_not(crosses)
-            path = protocols.path(job.constants, inner=inner, size=size, inside=inside, bandwidth=bandwidth)
-            found[axis] = replace(found[axis], path=path, issue=job.settings.host_time)
+            along = path(job.constants, inner=inner, size=size, inside=inside, bandwidth=bandwidth)
+            found[axis] = replace(found[axis], path=along, issue=job.settings.host_time)
     return found
 
 

@@ -11,6 +11,7 @@ from perfmodel.communication import Collective, layer_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError
+from perfmodel.full import chip
 from perfmodel.job import Job
 from perfmodel.layout import AXES, MOST_DEVICES, Layout
 from perfmodel.machine import Machine
@@ -20,7 +21,7 @@ from perfmodel.ranks import first_group
 from perfmodel.search import Space, rank
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.stages import segments
-from perfmodel.step import Prediction, chip, predict
+from perfmodel.step import Prediction, predict
 from perfmodel.timeline import Event, play
 from perfmodel.units import count, show
 from perfmodel.workload import Linear

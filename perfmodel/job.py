@@ -1,6 +1,7 @@
 """The question put to the model: which model, on which machine, with which batch and settings."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,10 +9,12 @@ from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
 from perfmodel.layout import Layout
 from perfmodel.machine import Machine
-from perfmodel.protocols import Constants
 from perfmodel.settings import MOST, Dtype, Settings, Sized
 from perfmodel.units import Count, Number
 from perfmodel.workload import Model
+
+if TYPE_CHECKING:
+    from perfmodel.protocols import Constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Job:
     sequence: int
     settings: Sized
     bandwidths: Bandwidths
-    constants: Constants
+    constants: "Constants | None"
 
     @classmethod
     def of(
@@ -43,7 +46,7 @@ class Job:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
         counted = (settings or Settings()).sized(machine.device.dtype)
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
-        return cls(model, machine, batch, length, counted, bandwidths, Constants.of(machine))
+        return cls(model, machine, batch, length, counted, bandwidths, _constants(machine, counted))
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""
@@ -62,3 +65,12 @@ class Job:
     def dtype(self) -> Dtype:
         """The number format of matrix products."""
         return self.machine.device.dtype
+
+
+def _constants(machine: Machine, settings: Sized) -> "Constants | None":
+    """What collectives need to know of the machine at full fidelity."""
+    if settings.fidelity != "full":
+        return None
+    from perfmodel.protocols import Constants  # noqa: PLC0415 - 3 ms that the other fidelities do without
+
+    return Constants.of(machine)

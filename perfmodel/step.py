@@ -6,17 +6,13 @@ fidelity has kernels, latency, protocols and overlap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from perfmodel.communication import Communication, communicate, ring_latency
 from perfmodel.compute import GemmRate, compute_time, utilization
-from perfmodel.gemm import FLASH_1, FLASH_2, Chip
 from perfmodel.job import Job
-from perfmodel.kernels import optimizer
 from perfmodel.layout import Layout
-from perfmodel.memory import Memory, occupy, replicated_parameters, sharded_parameters
-from perfmodel.overlap import Mode, data_reduce, micro_step
-from perfmodel.stages import computation, segments
+from perfmodel.memory import Memory, occupy
 from perfmodel.units import Number, Seconds
 
 
@@ -42,7 +38,9 @@ def step_time(job: Job, layout: Layout, rate: GemmRate | None) -> Seconds:
     if rate is None:
         return communicate(job, layout).total
     if job.settings.fidelity == "full":
-        return _full(job, layout, rate)[0]
+        from perfmodel import full  # noqa: PLC0415 - 15 ms of imports that the other fidelities do without
+
+        return full.step(job, layout, rate)[0]
     return communicate(job, layout).total + compute_time(job, layout, rate)
 
 
@@ -52,37 +50,10 @@ def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
     if rate is None:
         return Prediction(communication, None, communication.total, memory, None, latency)
     if job.settings.fidelity == "full":
-        step, compute = _full(job, layout, rate)
+        from perfmodel import full  # noqa: PLC0415 - as above
+
+        step, compute = full.step(job, layout, rate)
         return Prediction(communication, compute, step - compute, memory, utilization(job, layout, step), latency)
     compute = compute_time(job, layout, rate)
     used = utilization(job, layout, compute + communication.total)
     return Prediction(communication, compute, communication.total, memory, used, latency)
-
-
-def chip(job: Job, rate: GemmRate) -> Chip:
-    """The device as kernels see it."""
-    attention = FLASH_1 if job.settings.flash_version == 1 else FLASH_2
-    device = Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
-    return replace(device, memory=device.memory * rate.memory)
-
-
-def _full(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
-    """(step, computation in it) at full fidelity: micro-steps, the all-reduce over data, the optimizer."""
-    device = chip(job, rate)
-    parts, mode = segments(job, layout, device), Mode.of(layout, job.settings)
-    updated = _update(job, layout, device)
-    steps = job.accumulation(layout)
-    computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
-    return steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated, computed
-
-
-def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
-    """The optimizer's own time: its bytes over the memory bandwidth."""
-    settings = job.settings
-    return optimizer(
-        parameters=sharded_parameters(job, layout) + replicated_parameters(job.model, layout),
-        state=settings.optimizer_bytes,
-        gradient=settings.kept_gradient_bytes,
-        weight=settings.weight_bytes,
-        chip=device,
-    )

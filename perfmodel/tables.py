@@ -1,26 +1,30 @@
 """Answers as plain records for machines: bare SI numbers under keys that carry the unit."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfmodel import __version__
 from perfmodel.bandwidth import bandwidth_origins
-from perfmodel.baselines import Baseline
 from perfmodel.compute import GemmRate, model_flops
 from perfmodel.derived import derive, train
-from perfmodel.explain import Explanation
 from perfmodel.job import Job
 from perfmodel.layout import AXES, PLACEMENTS, Layout
 from perfmodel.memory import capacity
 from perfmodel.search import Ranking
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import Prediction
-from perfmodel.timeline import Event
-from perfmodel.uncertainty import Uncertainty
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
+
+if TYPE_CHECKING:
+    from perfmodel.baselines import Baseline
+    from perfmodel.explain import Explanation
+    from perfmodel.timeline import Event
+    from perfmodel.uncertainty import Uncertainty
 
 Record = dict[str, Any]
 

@@ -15,6 +15,7 @@ import numpy as np
 from perfmodel.compute import GemmRate
 from perfmodel.job import Job
 from perfmodel.layout import Layout
+from perfmodel.protocols import Constants
 from perfmodel.search import Ranking
 from perfmodel.sources import Figure, Kind
 from perfmodel.step import step_time
@@ -117,10 +118,7 @@ def sample(
 
 def _scaled(job: Job, factors: Inputs) -> Job:
     """The same job on machines with other figures."""
-    at, links, settings = job.constants, job.bandwidths, job.settings
-    latencies = {
-        name: getattr(at, name) * factors.network_latency for name in ("network", "bulk", "ring", "far", "startup")
-    }
+    links, settings = job.bandwidths, job.settings
     return replace(
         job,
         settings=replace(
@@ -129,12 +127,20 @@ def _scaled(job: Job, factors: Inputs) -> Job:
             contention=settings.contention * factors.contention,
         ),
         bandwidths=replace(links, factor=factors.inside, between=links.between * factors.between),
-        constants=replace(
-            at,
-            **latencies,
-            fabric=at.fabric * factors.fabric_latency,
-            channels=at.channels * factors.inside,
-            switched=at.switched * factors.inside,
-            tapered=at.tapered * factors.between,
-        ),
+        constants=job.constants and _scaled_constants(job.constants, factors),
+    )
+
+
+def _scaled_constants(at: Constants, factors: Inputs) -> Constants:
+    """Latencies and rates of collectives on machines with other figures."""
+    latencies = {
+        name: getattr(at, name) * factors.network_latency for name in ("network", "bulk", "ring", "far", "startup")
+    }
+    return replace(
+        at,
+        **latencies,
+        fabric=at.fabric * factors.fabric_latency,
+        channels=at.channels * factors.inside,
+        switched=at.switched * factors.inside,
+        tapered=at.tapered * factors.between,
     )

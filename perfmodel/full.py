@@ -1,0 +1,42 @@
+"""A step at full fidelity: micro-steps of overlapped stages, the all-reduce over data, the optimizer."""
+
+from dataclasses import replace
+
+from perfmodel.compute import GemmRate
+from perfmodel.gemm import FLASH_1, FLASH_2, Chip
+from perfmodel.job import Job
+from perfmodel.kernels import optimizer
+from perfmodel.layout import Layout
+from perfmodel.memory import replicated_parameters, sharded_parameters
+from perfmodel.overlap import Mode, data_reduce, micro_step
+from perfmodel.stages import computation, segments
+from perfmodel.units import Seconds
+
+
+def chip(job: Job, rate: GemmRate) -> Chip:
+    """The device as kernels see it."""
+    attention = FLASH_1 if job.settings.flash_version == 1 else FLASH_2
+    device = Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
+    return replace(device, memory=device.memory * rate.memory)
+
+
+def step(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
+    """Seconds of a step, and of the computation in it, for one layout or many."""
+    device = chip(job, rate)
+    parts, mode = segments(job, layout, device), Mode.of(layout, job.settings)
+    updated = _update(job, layout, device)
+    steps = job.accumulation(layout)
+    computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
+    return steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated, computed
+
+
+def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
+    """The optimizer's own time: its bytes over the memory bandwidth."""
+    settings = job.settings
+    return optimizer(
+        parameters=sharded_parameters(job, layout) + replicated_parameters(job.model, layout),
+        state=settings.optimizer_bytes,
+        gradient=settings.kept_gradient_bytes,
+        weight=settings.weight_bytes,
+        chip=device,
+    )
