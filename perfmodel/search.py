@@ -208,17 +208,19 @@ def rounded(values: Array) -> Array:
 
 
 def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:
-    """Rows that may be a grid's best: with Z > 1, in every mode only the largest micro-batch that fits.
+    """Rows that may be a grid's best: with Z > 1, the largest micro-batches that fit, each with its longest cache.
 
-    A smaller one gathers the same weights more often and sends the same activations, on whatever links the placement
-    gives: it is slower. With Z = 1 all take the same time, and the one with least memory is to win.
+    A smaller micro-batch gathers the same weights more often and sends the same activations, and so does a shorter
+    cache, on whatever links the placement gives: both are slower. With Z = 1 all take the same time, and the one with
+    least memory is to win.
     """
-    mode = rows.recompute * len(WEIGHT_CACHES) + rows.weight_cache
-    same = grid[fitting] * (len(RECOMPUTES) * len(WEIGHT_CACHES)) + mode
-    order = np.argsort(same, kind="stable")  # micro-batches ascend in every grid and mode, and still do
-    largest = np.zeros(len(fitting), dtype=bool)
-    largest[order[np.flatnonzero(np.diff(same[order], append=-1))]] = True
-    return fitting[largest | (rows.z == 1)]
+    at, micro = (grid[fitting], rows.recompute, rows.weight_cache), np.asarray(rows.micro_batch)
+    largest = np.zeros((grid[-1] + 1 if len(grid) else 0, len(RECOMPUTES), len(WEIGHT_CACHES) + 1), dtype=np.int64)
+    largest[at] = micro  # micro-batches ascend in every grid and mode, so that the last one stays
+    with_longer = np.maximum.accumulate(largest[:, :, ::-1], axis=2)[:, :, ::-1]
+    best = (micro == largest[at]) & (micro > with_longer[at[0], at[1], at[2] + 1])
+    kept: Array = fitting[best | (rows.z == 1)]
+    return kept
 
 
 def _starts(ascending: Array) -> Array:
