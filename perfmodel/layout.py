@@ -176,6 +176,7 @@ def each_placed(grids: Layout, placements: tuple[int, ...]) -> tuple[Array, Layo
     return rows, replace(grids.take(rows), placement=np.array(placements)[columns])
 
 
+@cache  # every block of a search asks for it
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
     """Whether a placement is the first with its order of the split axes, by [split axes (bits), placement]."""
     table = np.zeros((16, len(placements)), dtype=bool)
