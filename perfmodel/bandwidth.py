@@ -62,11 +62,10 @@ def sharing(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = No
     >>> int(sharing(inner=2, size=4, domain=4)), int(sharing(inner=1, size=4, domain=6))
     (2, 2)
     """
-    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
-        return _cuts(inner, size, domain, gpus)[0]
     common = np.gcd(inner * size, domain)
     aligned = (common == domain) | (common == inner * size)
-    return np.minimum(domain, np.where(aligned, inner, 2 * inner))
+    rule = np.minimum(domain, np.where(aligned, inner, 2 * inner))
+    return rule if gpus is None else _where_few(0, rule, inner, size, domain, gpus)
 
 
 def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = None) -> Count:
@@ -79,9 +78,14 @@ def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | Non
     >>> int(fewest_members(inner=1, size=19, domain=72, gpus=76))
     4
     """
-    if gpus is not None and np.max(gpus, initial=0) <= _FEW * domain:
-        return _cuts(inner, size, domain, gpus)[1]
-    return np.maximum(1, np.gcd(inner * size, domain) // inner)
+    rule = np.maximum(1, np.gcd(inner * size, domain) // inner)
+    return rule if gpus is None else _where_few(1, rule, inner, size, domain, gpus)
+
+
+def _where_few(which: int, rule: Count, inner: Count, size: Count, domain: int, gpus: Count) -> Count:
+    """`rule`, but for jobs of few domains one of `_cuts`; each row for itself."""
+    few = gpus <= _FEW * domain
+    return np.where(few, _cuts(inner, size, domain, np.where(few, gpus, 0))[which], rule) if np.any(few) else rule
 
 
 def _cuts(inner: Count, size: Count, domain: int, gpus: Count) -> tuple[Array, Array]:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from perfmodel.compute import GemmRate
 from perfmodel.gemm import FLASH_1, FLASH_2, Chip
 from perfmodel.job import Job
@@ -27,7 +29,9 @@ def step(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
     updated = _update(job, layout, device)
     steps = job.accumulation(layout)
     computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
-    return steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated, computed
+    spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated
+    nothing_sent = np.asarray(layout.gpus) == 1  # equal but for rounding
+    return np.where(nothing_sent, computed, np.maximum(spent, computed)), computed
 
 
 def _update(job: Job, layout: Layout, device: Chip) -> Seconds:

@@ -19,6 +19,7 @@ from perfmodel.units import show
 
 FlopRate = Annotated[Figure, "flop/s"]
 Size = Annotated[Figure, "B"]
+MessageSize = Annotated[Figure, "B", "1 B"]  # with the least that is plausible
 Rate = Annotated[Figure, "B/s"]
 Time = Annotated[Figure, "s"]
 Plain = Annotated[Figure, "1"]
@@ -154,6 +155,7 @@ class Network:
     bulk_latency: Time | None = None
     ring_latency: Time | None = None
     far_latency: Time | None = None
+    far_eager: MessageSize | None = None
     startup: Time | None = None
     nodes: Plain | None = None
     group_nodes: Plain | None = None
@@ -164,8 +166,8 @@ class Network:
         """NICs and injection agree; a network that exists has bandwidth, efficiency and latency."""
         figures = ("nics", "nic_bandwidth", "injection", "efficiency", "latency")
         if self.topology == "none":
-            optional = ("bulk_latency", "ring_latency", "far_latency", "startup", "nodes", "group_nodes", "taper")
-            refuse(self, (*figures, *optional), "a network of topology none")
+            hops = ("bulk_latency", "ring_latency", "far_latency", "far_eager", "startup")
+            refuse(self, (*figures, *hops, "nodes", "group_nodes", "taper"), "a network of topology none")
             return
         need(self, figures, f"a {self.topology} network")
         at_most_one(self.efficiency, "network.efficiency")

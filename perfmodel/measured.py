@@ -50,6 +50,7 @@ _AXES, _ALIASES = ("x", "y", "z", "data"), {"tp": "x", "fsdp": "z", "dp": "data"
 _SIZES = ("hidden", "layers", "heads", "kv_heads", "ffn", "vocabulary")
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MOST = 1 << 40
+_LEAST, _GREATEST = 1 / _MOST, 1.0 * _MOST * _MOST  # no step, rate or memory that anyone measured lies outside
 _T = TypeVar("_T")
 
 
@@ -113,7 +114,8 @@ def rows_of(
     problems = [
         (1, f"unknown column {head!r} ({nearest(head, list(COLUMNS))})") for head in heads if head not in COLUMNS
     ]
-    problems += [(1, f"column {head} is given twice") for head in sorted({h for h in heads if heads.count(h) > 1})]
+    if doubled := sorted({head for head in heads if heads.count(head) > 1}):
+        raise FileProblems(path, [f"{path}:1: column {head!r} is given twice" for head in doubled])
     fixed = {name: value for name, value in (given or {}).items() if value}
     rows = []
     for line, cells in table:
@@ -256,8 +258,8 @@ def _whole(values: Mapping[str, str], column: str) -> int | None:
 
 def _number(values: Mapping[str, str], column: str) -> float | None:
     number = _converted(values.get(column, ""), column, float)
-    if number is not None and not 0 < number < float("inf"):
-        raise PerfmodelError(f"{column} is {values[column]!r}, wanted a number greater than 0")
+    if number is not None and not _LEAST <= number <= _GREATEST:
+        raise PerfmodelError(f"{column} is {values[column]!r}, wanted a number from {_LEAST:.1g} to {_GREATEST:.1g}")
     return number
 
 

@@ -2,7 +2,8 @@
 
 Windows are local (arXiv 2502.08145, section V-D). While a stage runs, the weight of the next one is gathered: the next
 begins when both are done. The all-reduce of an input gradient runs beside the weight gradient's product.
-Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end.
+Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end;
+one that is not overlapped has the links of Z to itself, so that no gather runs beside it either.
 Forward all-reduces, and what embedding and loss send, are hidden by nothing. `timeline` plays the same rules as events.
 
 Two things that run side by side for a time t slow each other: together they take max(a, b) + contention * min(a, b).
@@ -60,10 +61,14 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:
-    """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent."""
+    """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent.
+
+    `waited`: a reduce-scatter that nothing runs beside.
+    """
 
     alone: Seconds
     gather: Seconds = 0.0
+    waited: Seconds = 0.0
     scatter: Seconds = 0.0
     data: Seconds = 0.0
 
@@ -88,7 +93,10 @@ class Turn:
     def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
         """Seconds of each pass with the gather of the next beside it; `following` is needed after the last."""
         gathers = [*(one.gather for one in self.passes[1:]), following]
-        found = [mode.beside(one.alone, gather, "all-gather") for one, gather in zip(self.passes, gathers, strict=True)]
+        found = [
+            one.waited + mode.beside(one.alone, gather, "all-gather")
+            for one, gather in zip(self.passes, gathers, strict=True)
+        ]
         return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
 
 
@@ -102,10 +110,9 @@ def forward_alone(stage: Stage) -> Seconds:
 
 
 def backward_alone(stage: Stage, mode: Mode) -> Seconds:
-    """A backward pass without gather: dI, then dW beside the all-reduce of dI, then the layers before."""
+    """A backward pass without gather and scatter: dI, then dW beside the all-reduce of dI, then the layers before."""
     gradients = stage.input_gradient + mode.beside(stage.weight_gradient, stage.reduce_back, "all-reduce")
-    scattered = 0.0 if "reduce-scatter" in mode.overlap else stage.scatter
-    return stage.wait + mode.selective * stage.again + gradients + stage.others_back + scattered
+    return stage.wait + mode.selective * stage.again + gradients + stage.others_back
 
 
 def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
@@ -126,9 +133,15 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
         again: list[Pass] = []
         if segment.checkpointed:
             again = [Pass(forward_alone(stage), mode.gather_again * stage.gather) for stage in segment.stages]
-        kept = 1.0 * segment.checkpointed
+        kept, waited = 1.0 * segment.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
         back = [
-            Pass(backward_alone(stage, mode), kept * mode.gather_back * stage.gather, stage.scatter, stage.data)
+            Pass(
+                backward_alone(stage, mode),
+                gather=kept * mode.gather_back * stage.gather,
+                waited=waited * stage.scatter,
+                scatter=(1.0 - waited) * stage.scatter,
+                data=stage.data,
+            )
             for stage in reversed(segment.stages)
         ]
         turns.append(Turn((*again, *back), segment.repeat, len(again), mode.full))
@@ -145,24 +158,24 @@ def chain(turns: list[Turn], mode: Mode) -> list[Chained]:
 
 
 def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
-    """Seconds of one forward and backward pass: the first gather, all windows, the queue of scatters at the end."""
+    """Seconds of one forward and backward pass: the first gather, all windows, what the queue of scatters adds."""
     ahead, back = forward_turns(segments), backward_turns(segments, mode)
     seconds: Seconds = ahead[0].first_gather
     for turn, inside, out in chain([*ahead, *back], mode):
         seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
     if "reduce-scatter" in mode.overlap:
-        seconds = seconds + _scatters(chain(back, mode), mode)
+        tail, sent = _scatters(chain(back, mode))
+        seconds = seconds + tail + mode.contention * (sent - np.minimum(tail, sent))
     return seconds
 
 
-def _scatters(back: list[Chained], mode: Mode) -> Seconds:
-    """What reduce-scatters add to a backward pass: their queue's tail, or more where gathers need the same links.
+def _scatters(back: list[Chained]) -> tuple[Seconds, Seconds]:
+    """(how long queued reduce-scatters outlast a backward pass, their own time).
 
-    Both go over the groups of Z, so that together they take no less than the sum of their times.
+    Gathers go over the same links, those of Z: both together take no less than the sum of their times.
     """
     time, sent, gathered = _backward_totals(back)
-    tail = np.maximum(_tail(back, lambda one: one.scatter), sent + gathered - time)
-    return tail + mode.contention * (sent - np.minimum(tail, sent))
+    return np.maximum(_tail(back, lambda one: one.scatter), sent + gathered - time), sent
 
 
 def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
@@ -178,12 +191,16 @@ def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
 
 
 def data_reduce(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
-    """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last backward pass."""
-    if "data" in mode.overlap:
-        tail = _tail(chain(backward_turns(segments, mode), mode), lambda one: one.data)
-        queued = _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
-        return tail + mode.contention * (queued - tail)
-    return _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
+    """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last micro-step.
+
+    A queue of them runs beside that of the scatters, so that it adds only what lasts longer.
+    """
+    queued = _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
+    if "data" not in mode.overlap:
+        return queued
+    back = chain(backward_turns(segments, mode), mode)
+    tail, waited = _tail(back, lambda one: one.data), _scatters(back)[0]
+    return np.maximum(tail - waited, 0.0) + mode.contention * (queued - tail)
 
 
 def _tail(back: list[Chained], sent: Callable[[Pass], Seconds]) -> Seconds:

@@ -76,6 +76,7 @@ HELP: Mapping[str, str] = {
     "Network.bulk_latency": "the same for large messages (NCCL's Simple protocol); 14/2.7 times as long if not given",
     "Network.ring_latency": "the same for large messages round a ring, where that takes longer than up a tree",
     "Network.far_latency": "the same for small messages of groups that span more nodes than group_nodes",
+    "Network.far_eager": "largest message of such groups that does not wait for its receiver: LL's limit there",
     "Network.startup": "what a call that leaves the node pays once, beyond the library's own start",
     "Network.nodes": "nodes of this kind in the machine",
     "Network.group_nodes": "nodes of a dragonfly group, a cell, an island or a scalable unit",

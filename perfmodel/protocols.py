@@ -22,7 +22,7 @@ import numpy as np
 from perfmodel.errors import PerfmodelError
 from perfmodel.machine import Machine
 from perfmodel.sources import Figure
-from perfmodel.units import KIBI, Array, Bytes, BytesPerSecond, Count, Number, Seconds, parse, show
+from perfmodel.units import Array, Bytes, BytesPerSecond, Count, Number, Seconds, parse, show
 
 # NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink; and the start of a call.
 _NETWORK_LL, _NETWORK_BULK = parse("2.7 us", "s"), parse("14 us", "s")
@@ -36,7 +36,6 @@ _CHANNEL = 23.6 / 300  # a tree's channel moves 23.6 GB/s on an A100, whose link
 _LONE = 0.7 / 0.92  # one rank a node sends and receives through the same device
 _LARGE_CHUNKS, _SMALL_CHUNKS = 0.92, 0.5  # what a tree reaches of the rate; corrections up to 16 MiB are about a half
 _LEAST_SWITCHED = 4  # NCCL lets the switch add for more ranks than this
-_EAGER = 16 * KIBI  # libfabric's cxi provider: a larger message first waits for the receiver (FI_CXI_RDZV_THRESHOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,7 @@ class Constants:
     bulk: float
     ring: float
     far: float
+    eager: float
     near: float
     startup: float
     channels: float
@@ -70,6 +70,7 @@ class Constants:
             bulk=bulk,
             ring=_or(network.ring_latency, bulk),
             far=_or(network.far_latency, hop),
+            eager=_or(network.far_eager, math.inf),
             near=_or(network.group_nodes, math.inf) * machine.node_devices,
             startup=_or(network.startup, 0.0),
             channels=channels * _CHANNEL * _or(fabric.device_bandwidth, math.inf),
@@ -118,7 +119,7 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
     tapered network a hop of s nodes leaves its group of nodes with the share s / group_nodes, and all that leave get
     injection / taper together. A rail-only network takes nothing off, since rings and trees keep to their rails.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
     >>> found = path(at, inner=1, size=64, inside=False, bandwidth=76e9)
     >>> float(found.nodes), float(found.ll * 1e6), float(found.ll_cost * 1e12)  # 16 * 6 us + 48 * 1 us
     (16.0, 144.0, 78.94736842105263)
@@ -141,7 +142,7 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
         start=np.where(size > 1, _START + out * at.startup, 0.0),
         ll=out * nodes * hop + within * at.fabric,
         ll_cost=ll_cost,
-        ll_limit=np.where(out * far * (at.far > at.network) > 0, _EAGER * size, np.inf),
+        ll_limit=np.where(out * far > 0, at.eager * size, np.inf),
         bulk=out * nodes * at.ring + within * post,
         serial=2 * (1 - out),
         **_tree(at, nodes=nodes, ranks=ranks, rate=rate, hop=hop, post=post),
@@ -205,7 +206,7 @@ def all_gather(gathered: Bytes, along: Path) -> Seconds:
 
     and the lesser of the two. Valid for n >= 1; one rank takes no time.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
     >>> along = path(at, inner=1, size=8, inside=False, bandwidth=70e9)
     >>> round(float(all_gather(1048576, along)) * 1e6, 3)  # 25.4 + 2 * 6 + 6 * 1 + 0.9175 * (28.57 + 52.63)
     117.9
@@ -230,7 +231,7 @@ def all_reduce(buffer: Bytes, along: Path) -> Seconds:
 
     where a tree cuts the buffer into small chunks (short waits, half the rate) or large ones. Valid for n >= 1.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
     >>> along = path(at, inner=1, size=64, inside=False, bandwidth=70e9)
     >>> round(float(all_reduce(1048576, along)) * 1e6, 1)  # 25.4 + 8 * 31 + 6 * 13.3 + 2 * 1.048576 / 0.035
     413.0
@@ -241,7 +242,7 @@ def all_reduce(buffer: Bytes, along: Path) -> Seconds:
 def choice(operation: str, buffer: float, along: Path) -> str:
     """Which algorithm and protocol is the fastest for one call, in words.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
     >>> choice("all-reduce", 1e6, path(at, inner=1, size=64, inside=False, bandwidth=70e9))
     'tree, Simple'
     """
@@ -297,7 +298,7 @@ class MeasuredTable:
         A small call could always send more, so a time above that of a larger size is taken for noise and lowered to it.
 
         >>> table = MeasuredTable.of("all-gather", ranks=4, entries=[(2, 1e6, 1e-4), (2, 4e6, 4e-4)])
-        >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+        >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
         >>> along = path(at, inner=1, size=8, inside=False, bandwidth=70e9)
         >>> round(float(table.override(1.0, 2e6, along)), 9), table.override(1.0, 8e6, along).item()
         (0.0002, 1.0)

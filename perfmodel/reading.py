@@ -206,7 +206,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
     origin = typing.get_origin(kind)
     arguments = typing.get_args(kind)
     if origin is typing.Annotated:
-        return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources))
+        return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources, *arguments[2:]))
     if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
         return None if is_null(node, kind) else _read(arguments[0], node, reader)
     if origin is tuple:

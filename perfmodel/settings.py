@@ -102,10 +102,10 @@ class Settings:
         for axis, size in self.fixed.items():
             if size > self.maximum.get(axis, size):
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
-        if self.flash_version not in (1, 2) or (isinstance(self.host_time, float) and self.host_time < 0):
-            raise UsageError(
-                f"flash version {self.flash_version}, host time {self.host_time} s: wanted 1 or 2, and a time"
-            )
+        if self.flash_version not in (1, 2):
+            raise UsageError(f"flash version {self.flash_version}: wanted 1 or 2")
+        if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
+            raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         given = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.data_gradient_bytes)

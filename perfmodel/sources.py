@@ -63,8 +63,10 @@ class Figure:
         return f"{self.source.kind} [{self.key}]"
 
 
-def figure(text: str, unit: str, sources: Mapping[str, Source]) -> Figure:
+def figure(text: str, unit: str, sources: Mapping[str, Source], lowest: str = "") -> Figure:
     """Read `312 Tflop/s [GKL]`: a positive number with a unit and the key of a source listed in the same file.
+
+    `lowest`: where less is plausible than for other figures of the unit.
 
     >>> figure("25 GB/s [OWN]", "B/s", {"OWN": Source("assumed", note="for this example")}).value
     25000000000.0
@@ -82,7 +84,7 @@ def figure(text: str, unit: str, sources: Mapping[str, Source]) -> Figure:
     value = units.parse(number, unit)
     if value <= 0:
         raise PerfmodelError(f"{text!r} must be greater than 0")
-    least, most = PLAUSIBLE[unit]
+    least, most = (lowest or PLAUSIBLE[unit][0], PLAUSIBLE[unit][1])
     if not units.parse(least, unit) <= value <= units.parse(most, unit):
         raise PerfmodelError(f"{text!r} is not between {least} and {most}, so the number or its unit is wrong")
     return Figure(value, key, sources[key])

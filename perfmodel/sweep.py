@@ -1,5 +1,6 @@
 """The same job on several counts of devices: the best grid of each, how efficient it is, and what limits it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ class Batch:
     def __post_init__(self) -> None:
         """One of the two."""
         given = self.per_device if self.whole is None else self.whole
-        if (self.whole is None) == (self.per_device is None) or given is None or given <= 0:
+        if (self.whole is None) == (self.per_device is None) or given is None or not 0 < given < math.inf:
             raise UsageError("give either --batch or --batch-per-gpu, above 0")
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from perfmodel.errors import PerfmodelError
 from perfmodel.overlap import Mode
 from perfmodel.stages import Segment, Stage
 from perfmodel.units import parse
@@ -14,6 +15,7 @@ from perfmodel.units import parse
 Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
 STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters", "data")
 _QUEUES: tuple[Stream, ...] = ("scatters", "data")
+_MOST_PASSES = 100_000
 _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
 
@@ -86,7 +88,7 @@ class _Player:
             self.events.append(Event(stream, name, start, self.ends[stream]))
 
     def finish(self) -> None:
-        """Wait for the queues, each for itself; what they took from computation beside them comes at the end.
+        """Wait for the longer of the queues; what they took from computation beside them comes at the end.
 
         Scatters share their links with the gathers of the backward pass, so that both together take their sum at least.
         """
@@ -94,7 +96,7 @@ class _Player:
         if self.queued["scatters"]:
             both = self.queued["scatters"] + self.gathered
             tails["scatters"] = max(tails["scatters"], both - (self.now - self.turned))
-        self.now += sum(tails.values())
+        self.now += max(tails.values())
         lost = sum(max(0.0, self.queued[stream] - tails[stream]) for stream in _QUEUES)
         self.put("compute", "slowed by scatters and gradients", self.mode.contention * lost)
 
@@ -110,6 +112,9 @@ class _Step:
 
 def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
     """The events of one micro-step of a single layout, and its end; the last one sends the gradients over data."""
+    passes = sum(3 * segment.repeat * len(segment.stages) for segment in parts)
+    if passes > _MOST_PASSES:
+        raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
     player = _Player(mode)
     steps = list(_steps(parts, mode))
     player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
@@ -122,7 +127,7 @@ def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple
         name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
         player.beside_gather(first_event, begin, name, seconds)
         if step.kind == "backward":
-            _leave(player, step.stage, last=last)
+            _send(player, step.stage, last=last)
     player.finish()
     if last and "data" not in mode.overlap:
         for segment in parts:
@@ -131,10 +136,10 @@ def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple
     return player.events, player.now
 
 
-def _leave(player: _Player, stage: Stage, *, last: bool) -> None:
-    """What a backward pass leaves to be sent behind its back."""
-    if "reduce-scatter" in player.mode.overlap:
-        player.queue("scatters", f"scatter {stage.name}", float(stage.scatter))
+def _send(player: _Player, stage: Stage, *, last: bool) -> None:
+    """What a backward pass has to send: behind its back, or before the next."""
+    scatter = player.queue if "reduce-scatter" in player.mode.overlap else player.put
+    scatter("scatters", f"scatter {stage.name}", float(stage.scatter))
     if last and "data" in player.mode.overlap:
         player.queue("data", f"reduce {stage.name}", float(stage.data))
 
@@ -173,8 +178,6 @@ def _backward(player: _Player, stage: Stage) -> None:
         "all-reduce",
     )
     player.put("compute", f"backward before {stage.name}", float(stage.others_back))
-    if "reduce-scatter" not in player.mode.overlap:
-        player.put("scatters", f"scatter {stage.name}", float(stage.scatter))
 
 
 def chrome_trace(events: list[Event]) -> dict[str, object]:

@@ -83,6 +83,7 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
         try:
             if key not in jobs:
                 jobs[key] = _job(row, machine(row.machine), model_of(row.model, sequence=row.sequence), base)
+            _check_count(jobs[key].machine, row.gpus)
             batches.setdefault(key, []).append(row)
         except PerfmodelError as error:
             problems[row.line] = str(error)
@@ -117,6 +118,11 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
         kv_heads=kv_heads, feed_forward=ffn, learned_positions=sequence,
     )  # fmt: skip
     return shape.model(f"gpt-h{hidden}-l{layers}")
+
+
+def _check_count(machine: Machine, gpus: int) -> None:
+    if problem := count_problem(machine, gpus):
+        raise PerfmodelError(problem)
 
 
 def _key(row: Measurement) -> tuple[object, ...]:
@@ -176,8 +182,6 @@ def _layouts(rows: list[Measurement]) -> Layout:
 
 def _best(job: Job, row: Measurement) -> Compared:
     """The best layout of those that the row allows, among what fits in memory."""
-    if problem := count_problem(job.machine, row.gpus):
-        raise PerfmodelError(problem)
     fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(

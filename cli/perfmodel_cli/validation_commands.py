@@ -1,5 +1,6 @@
 """The commands that hold predictions against what was measured: compare and validate."""
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,8 @@ def validate(
     from perfmodel import published
     from perfmodel_cli import printing
 
+    if not math.isfinite(bound):
+        raise UsageError(f"--bound is {bound}: wanted a share, such as 0.1")
     record = published.published_record(published.validate(check), bound)
 
     def picture() -> object:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from machines import EVERY_SHAPE, figure, machine, script_machine
 from perfmodel import profiles
@@ -193,3 +195,13 @@ def test_jobs_of_many_racks_are_held_to_every_way_that_a_block_can_lie():
 def test_no_layouts_have_no_bandwidths():
     none = np.array([], dtype=int)
     assert Bandwidths.of(machine()).of_group(inner=none, size=none, gpus=none).tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(2, 80), st.integers(1, 40)), min_size=1, max_size=12))
+def test_a_row_is_the_single_call_whatever_the_job_sizes_beside_it(rows):
+    inner, size, times = (np.array(column) for column in zip(*rows, strict=True))
+    gpus = inner * size * times
+    for rule in (sharing, fewest_members):
+        together = rule(inner=inner, size=size, domain=6, gpus=gpus)
+        alone = [rule(inner=i, size=s, domain=6, gpus=i * s * t) for i, s, t in rows]
+        assert together.tolist() == [int(one) for one in alone]

@@ -14,7 +14,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.protocols import Constants, MeasuredTable, Path, all_gather, all_reduce, choice, path, reduce_scatter
 
 OPERATIONS = (all_gather, reduce_scatter, all_reduce)
-AT = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, 512, 17e-6, 94e9, 0.0, float("inf"))
+AT = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
 SWITCHED = replace(AT, domain=8, switched=480e9)
 SIZES = st.floats(1, 1e11)
 
@@ -183,7 +183,7 @@ def test_a_group_that_straddles_a_border_crosses_it():
 
 
 def test_far_groups_have_longer_hops_and_no_flags_in_large_messages():
-    far = replace(AT, far=27e-6)
+    far = replace(AT, far=27e-6, eager=16384)
     assert spread(far, size=512).ll == pytest.approx(128 * 6e-6 + 384e-6)
     assert spread(far, size=1024).ll == pytest.approx(256 * 27e-6 + 768e-6)
     assert spread(far, size=64, inner=16).ll == pytest.approx(64 * 27e-6)

@@ -61,7 +61,7 @@ def test_a_model_by_its_numbers_in_one_cell_or_six(read, heads):
         ("perlmutter,gpt-5b,2048,1,8,2,64,4,fully,3.5", "recompute is 'fully', none of none, selective, full"),
         ("perlmutter,gpt-5b,2048,1,8,2,64,4,full,", "neither step_time_s nor tokens_per_s_per_gpu is given"),
         ("perlmutter,gpt-5b,2048,1,8,2,64,4,full,fast", "step_time_s is 'fast', wanted a number"),
-        ("perlmutter,gpt-5b,2048,1,8,2,64,4,full,nan", "step_time_s is 'nan', wanted a number greater than 0"),
+        ("perlmutter,gpt-5b,2048,1,8,2,64,4,full,nan", "step_time_s is 'nan', wanted a number from 9e-13 to 1e+24"),
         ("perlmutter,gpt-5b,2048,1.5,8,2,64,4,full,1", "tp is '1.5', wanted a whole number of at least 1"),
         ("perlmutter,gpt-5b,2048,1,8,2,,4,full,1", "batch_sequences is missing (sequences in a step, all"),
         ("perlmutter,gpt-5b,2048,,,,64,4,full,1", "gpus is missing (devices in all; empty: what the grid has)"),
@@ -83,9 +83,25 @@ def test_an_unknown_column_is_told_with_the_nearest_and_does_no_harm(read):
     assert len(reading.rows) == 1
 
 
-def test_a_column_given_twice_is_told(read):
-    reading = read(f"{GOOD},4", heads=f"{HEADS},micro_batch")
-    assert reading.problems == ((1, "column micro_batch is given twice"),)
+def test_a_file_with_a_column_given_twice_is_refused(read):
+    with pytest.raises(FileProblems, match="column 'micro_batch' is given twice"):
+        read(f"{GOOD},4", heads=f"{HEADS},micro_batch")
+
+
+@pytest.mark.parametrize("machine", ["rtx4090-8x", "localhost-cpu", "summit"])
+def test_a_stated_grid_on_devices_that_the_machine_has_not_is_left_out(read, machine):
+    heads = "machine,model,batch_sequences,x,y,z,data,micro_batch,recompute,step_time_s"
+    rows = [f"{machine},gpt-tiny,64,1,1,1,16,1,full,5", "perlmutter,gpt-tiny,64,1,1,1,16,1,full,5"]
+    found = validate.compare(read(*rows, heads=heads))
+    assert ([one.row.machine for one in found.rows], found.dropped) == (["perlmutter"], 1)
+    assert np.isfinite(found.sizes.mape)
+
+
+def test_a_prediction_does_not_depend_on_the_other_rows_of_the_file(read):
+    heads = "machine,model,batch_sequences,x,y,z,data,micro_batch,recompute,step_time_s"
+    row, other = (f"gb200-nvl72,gpt-80b,1024,4,1,2,{data},1,selective,9" for data in (16, 128))
+    alone, beside = validate.compare(read(row, heads=heads)), validate.compare(read(row, other, heads=heads))
+    assert alone.rows[0].predicted == beside.rows[0].predicted
 
 
 def test_a_row_that_asks_for_more_devices_than_there_are_is_left_out(read):

@@ -1,0 +1,57 @@
+"""Files written whole: what was there keeps its kind and its mode."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.files import write_whole
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_mode_of_any_new_file(tmp_path):
+    (tmp_path / "plain").touch()
+    write_whole(tmp_path / "new", "text")
+    assert mode(tmp_path / "new") == mode(tmp_path / "plain")
+
+
+def test_a_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "old"
+    path.touch()
+    path.chmod(0o640)
+    write_whole(path, "text")
+    assert (path.read_text(), mode(path)) == ("text", 0o640)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to("target")
+    for text in ("first", "second"):
+        write_whole(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "target").read_text() == text
+
+
+def test_a_pipe_is_written_in_place(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    heard: list[str] = []
+    reader = threading.Thread(target=lambda: heard.append(path.read_text()), daemon=True)
+    reader.start()
+    write_whole(path, "text")
+    reader.join(timeout=10)
+    assert heard == ["text"]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["", "none/x", "a\0b", "circle"])
+def test_what_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path, name):
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(PerfmodelError, match="cannot be written"):
+        write_whole(Path(f"{tmp_path}/{name}"), "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["circle"]
