@@ -161,10 +161,11 @@ def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
     """Seconds of one forward and backward pass: the first gather, all windows, what the queue of scatters adds."""
     ahead, back = forward_turns(segments), backward_turns(segments, mode)
     seconds: Seconds = ahead[0].first_gather
-    for turn, inside, out in chain([*ahead, *back], mode):
+    chained = chain([*ahead, *back], mode)
+    for turn, inside, out in chained:
         seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
     if "reduce-scatter" in mode.overlap:
-        tail, sent = _scatters(chain(back, mode))
+        tail, sent = _scatters(chained[len(ahead) :])
         seconds = seconds + tail + mode.contention * (sent - np.minimum(tail, sent))
     return seconds
 

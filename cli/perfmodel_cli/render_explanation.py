@@ -10,6 +10,7 @@ from rich.text import Text
 from perfmodel.units import show
 from perfmodel_cli.cells import add_row, line, percent, table_of
 from perfmodel_cli.render import TERMS, Record, heading
+from perfmodel_cli.render_beside import grid_text
 
 _SHOWN_EVENTS = 20  # at the begin and at the end of a timeline
 _BAR = 40
@@ -17,9 +18,8 @@ _BAR = 40
 
 def explanation(record: Record) -> Group:
     """The answer of `explain`."""
-    grid = "x".join(str(size) for size in record["grid"].values())
     lines = [
-        line(f"grid {grid} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
+        line(f"grid {grid_text(record)} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
         line(
             f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
             f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
@@ -92,9 +92,7 @@ def _equations(record: Record) -> Iterable[Text]:
 
 
 def _step(record: Record) -> Text:
-    parts = ", ".join(
-        f"{name.replace(chr(10), ' ')} {show(record['communication_s'][term], 's')}" for term, name in TERMS.items()
-    )
+    parts = ", ".join(f"{name} {show(record['communication_s'][term], 's')}" for term, name in TERMS.items())
     if record["fidelity"] == "full":
         return line(
             f"Step {show(record['step_time_s'], 's')} = compute {show(record['compute_time_s'], 's')} + exposed "

@@ -1,28 +1,16 @@
 """Scaling over counts of devices as a table."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import GIBI
 from perfmodel_cli.cells import add_row, line, percent, table_of
-from perfmodel_cli.render import Clock
+from perfmodel_cli.render import TERMS, Clock, Record
 from perfmodel_cli.render_beside import grid_text
 
-Record = Mapping[str, Any]
-
-_LIMITS = {
-    "compute": "compute",
-    "weight_gather": "AG z",
-    "gradient_scatter": "RS z",
-    "forward_reduce": "AR forward",
-    "backward_reduce": "AR backward",
-    "data_reduce": "AR data",
-    "vocabulary": "vocab",
-    None: "-",
-}
+_LIMITS = {"compute": "compute"} | TERMS
 
 
 def sweep(record: Record) -> Group:
@@ -48,8 +36,12 @@ def _cells(row: Record, clock: Clock) -> list[str]:
         *asked, grid_text(row), f"{row['micro_batch']}x{row['accumulation_steps']:g}", row["recompute"],
         clock.show(row["step_time_s"], digits=4), clock.show(row["exposed_communication_time_s"]),
         percent(row["efficiency"]), percent(row["model_flops_utilization"]), f"{row['memory_B'] / GIBI:.1f}",
-        _LIMITS[row["limited_by"]], _LIMITS[row["largest_communication"]],
+        _limit(row["limited_by"]), _limit(row["largest_communication"]),
     ]  # fmt: skip
+
+
+def _limit(name: str | None) -> str:
+    return "-" if name is None else _LIMITS[name]
 
 
 def _notes(record: Record) -> Iterable[Text]:
