@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -14,9 +14,17 @@ from perfmodel.compute import gemm_rate
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, Layout
-from perfmodel.scores import Sizes
 from perfmodel.search import Space, rank
-from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap, Recompute, Settings, WeightCache
+from perfmodel.settings import (
+    AXONN_OVERLAPS,
+    CONTENTION,
+    RECOMPUTES,
+    WEIGHT_CACHES,
+    Overlap,
+    Recompute,
+    Settings,
+    WeightCache,
+)
 from perfmodel.step import Prediction, predict
 from perfmodel.units import GIBI, parse
 from perfmodel.validate import model_of
@@ -61,7 +69,7 @@ def validate(check: str = "") -> tuple[Published, ...]:
     found = [row for row in rows() if check in ("", row["check"])]
     if not found:
         raise UsageError(f"no check is called {check!r} (known: {', '.join(checks())})")
-    return tuple(_predicted(row) for row in found)
+    return tuple(predicted(row) for row in found)
 
 
 def checks() -> list[str]:
@@ -69,13 +77,13 @@ def checks() -> list[str]:
     return list(dict.fromkeys(row["check"] for row in rows()))
 
 
-def _predicted(row: Mapping[str, str]) -> Published:
+def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Published:
     """The grid is the row's own, or the best; the ladder's is the best with everything overlapped."""
     fixed = {name: int(size) for name, size in (part.split("=") for part in row["grid"].split())}
     everything = " ".join(sorted(AXONN_OVERLAPS))
-    job = _job(row, row["overlap"] or everything)
+    job = _job(row, row["overlap"] or everything, contention)
     gain = row["quantity"] == "gain"
-    chosen_for = _job(row, everything) if row["check"].startswith(_LADDER) else job
+    chosen_for = _job(row, everything, contention) if row["check"].startswith(_LADDER) else job
     layout, _ = _best(chosen_for, row, () if gain else tuple(fixed.items()))
     prediction = predict(job, layout, gemm_rate(job))
     published = float(row["published"])
@@ -95,10 +103,11 @@ def _job_of(machine: str, model: str, sequence: int, batch: int, settings: tuple
     )
 
 
-def _job(row: Mapping[str, str], overlap: str) -> Job:
+def _job(row: Mapping[str, str], overlap: str, contention: float) -> Job:
     names = frozenset(cast("Overlap", name) for name in overlap.split() if name != "none")
     settings = (
         ("overlap", names),
+        ("contention", contention),
         ("flash_attention", row["attention"] != "materialized"),
         ("dropout", row["dropout"] == "yes"),
         ("weight_bytes", float(row["weight_bytes"] or 2)),
@@ -164,36 +173,3 @@ def _seconds(job: Job, layout: Layout, rate: float) -> float:
         batch=job.batch, sequence=job.sequence, layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary
     )
     return float(flops / (layout.gpus * rate))
-
-
-def published_record(found: tuple[Published, ...], bound: float) -> dict[str, Any]:
-    """The whole answer: rows, then figures by check and over all."""
-    by_check: dict[str, list[float]] = {}
-    for one in found:
-        by_check.setdefault(one.row["check"], []).append(one.error)
-    total = Sizes.of([one.error for one in found])
-    return {
-        "rows": [_row_record(one) for one in found],
-        "checks": [{"check": name} | asdict(Sizes.of(errors)) for name, errors in by_check.items()],
-        "summary": asdict(total) | {"bound": bound, "within_bound": total.mape <= bound},
-    }
-
-
-def _row_record(one: Published) -> dict[str, Any]:
-    row = one.row
-    return {
-        "check": row["check"],
-        "machine": row["machine"],
-        "model": row["model"],
-        "gpus": int(row["gpus"]),
-        "quantity": row["quantity"],
-        "overlap": row["overlap"] or "all",
-        "recompute": row["recompute"],
-        "grid": {axis: int(getattr(one.layout, axis)) for axis in AXES},
-        "micro_batch": int(one.layout.micro_batch),
-        "predicted": one.predicted,
-        "published": one.published,
-        "unit": UNITS[row["quantity"]],
-        "error": one.error,
-        "source": row["source"],
-    }

@@ -24,6 +24,10 @@ AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
 # vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
 HOST_TIME = parse("42 us", "s")
 
+# Seconds that computation and communication lose to each other for each second that they run side by side.
+# arXiv 2502.08145, fig. 5: 12.38 s of computation with 4.8 s of communication beside it, 11.83 s alone.
+CONTENTION = 0.115
+
 # A layout holds these as indices, so that one array can mix them.
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
@@ -72,10 +76,9 @@ class Settings:
     `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds
     for one communicator, 4 MiB a channel each way on 32 channels (assumed).
 
-    At full fidelity: `overlap`, what runs beside computation; `contention`, seconds that computation and communication
-    lose to each other for each second that they run side by side (0.115: arXiv 2502.08145, Fig. 5, 12.38 s of
-    computation with 4.8 s beside it, 11.83 s alone); `host_time`, seconds to issue a kernel;
-    `flash_version`, of the attention kernel.
+    At full fidelity: `overlap`, what runs beside computation; `contention`, seconds lost for each second side by side,
+    0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel; `flash_version`, of the attention
+    kernel.
     """
 
     fidelity: Fidelity = "flat"
@@ -90,7 +93,7 @@ class Settings:
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
     overlap: frozenset[Overlap] = AXONN_OVERLAPS
-    contention: float = 0.115  # this and the next are arrays where `uncertainty` samples them
+    contention: float = CONTENTION  # this and the next are arrays where `uncertainty` samples them
     host_time: float = HOST_TIME
     flash_version: Literal[1, 2] = 2
     ignore_memory: bool = False
@@ -104,6 +107,8 @@ class Settings:
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
         if self.flash_version not in (1, 2):
             raise UsageError(f"flash version {self.flash_version}: wanted 1 or 2")
+        if isinstance(self.contention, float) and not 0 <= self.contention <= 1:
+            raise UsageError(f"a contention of {self.contention}: wanted 0 (nothing is lost) to 1 (nothing is won)")
         if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
             raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
         if self.optimizer not in OPTIMIZERS:

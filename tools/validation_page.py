@@ -12,14 +12,15 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import collective_errors
 import measured_sets
 from machines_page import table
-from perfmodel import published, validate
+from perfmodel import fitting, published, published_tables, validate
+from perfmodel.fitting import Fit
 from perfmodel.measured import COLUMNS, Measurement, Reading
 from perfmodel.published import Published
 from perfmodel.scores import Sizes
@@ -69,16 +70,21 @@ def percent(share: float) -> str:
 
 def published_targets() -> Iterator[Target]:
     """What is shipped."""
-    by_check: dict[str, list[Published]] = {}
-    for one in published.validate():
-        by_check.setdefault(one.row["check"], []).append(one)
-    sizes = {check: Sizes.of([one.error for one in found]) for check, found in by_check.items()}
-    worst = {check: found.worst for check, found in sizes.items()}
-    yield _batch("batch times, Perlmutter 5B to 40B and Frontier 5B to 80B, best predicted grid", sizes["batch time"])
-    yield _batch(f"… Frontier, {_LITGPT}", sizes["batch time (LitGPT)"])
+    found, fits = published.validate(), fitting.fits()
+    by_check, after = _by_check(found), _by_check(one for one in fitting.refitted(found, fits) if one)
+    worst = {check: max(abs(one.error) for one in rows) for check, rows in by_check.items()}
+    refitted = f"… {_fitted(fits)}"
+    yield _batch(
+        "batch times, Perlmutter 5B to 40B and Frontier 5B to 80B, best predicted grid", by_check["batch time"]
+    )
+    yield _batch(refitted, after["batch time"])
+    yield _batch(f"batch times, Frontier, {_LITGPT}", by_check["batch time (LitGPT)"])
+    yield _batch(refitted, after["batch time (LitGPT)"])
     yield _worst("computation, Frontier, 5B to 80B", worst["computation"], 0.04)
     yield _ladder("overlap ladder, 80B on 8192 GCDs: none, +OAR, +ORS, +OAG", by_check["overlap ladder"])
-    yield _ladder(f"… {_LITGPT}", by_check["overlap ladder (LitGPT)"])
+    yield _ladder(refitted, after["overlap ladder"])
+    yield _ladder(f"overlap ladder, {_LITGPT}", by_check["overlap ladder (LitGPT)"])
+    yield _ladder(refitted, after["overlap ladder (LitGPT)"])
     ratios = [one.predicted for one in by_check["baseline / best"]]
     yield Target(
         "baseline / best, Frontier, 5B to 80B", "1.15 to 1.8", ", ".join(f"{ratio:.2f}" for ratio in ratios),
@@ -88,9 +94,27 @@ def published_targets() -> Iterator[Target]:
     yield _worst("memory, 22B on 8 A100: state, baseline, selective, full", worst["memory"], 0.05)
 
 
-def _batch(check: str, found: Sizes) -> Target:
-    figure = f"mean {percent(found.mape)}, worst {percent(found.worst)}"
-    return Target(check, "mean ≤ 8 %, worst ≤ 18 %", figure, found.mape <= 0.08 and found.worst <= 0.18)
+def _by_check(found: Iterable[Published]) -> dict[str, list[Published]]:
+    by_check: dict[str, list[Published]] = {}
+    for one in found:
+        by_check.setdefault(one.row["check"], []).append(one)
+    return by_check
+
+
+def _fitted(fits: Sequence[Fit]) -> str:
+    """What was fitted to which run."""
+    values = "; ".join(
+        f"{fit.contention:.2f} to {fit.row['model'].removeprefix('gpt-').upper()} on {fit.row['gpus']} of "
+        f"{fit.row['machine'].capitalize()}"
+        for fit in fits
+    )
+    return f"contention fitted ({values}), those runs not scored"
+
+
+def _batch(check: str, found: list[Published]) -> Target:
+    sizes = Sizes.of([one.error for one in found])
+    figure = f"mean {percent(sizes.mape)}, worst {percent(sizes.worst)}, {sizes.rows} runs"
+    return Target(check, "mean ≤ 8 %, worst ≤ 18 %", figure, sizes.mape <= 0.08 and sizes.worst <= 0.18)
 
 
 def _ladder(check: str, found: list[Published]) -> Target:
@@ -197,14 +221,17 @@ def figures() -> str:
         "predicted",
         "published",
         "error",
+        "after the fit",
         "printed in",
     ]
-    record = published.published_record(published.validate(), 1.0)
+    found = published.validate()
+    record = published_tables.published_record(found, 1.0, refitted=fitting.refitted(found, fitting.fits()))
     rows = [
         [
             row["check"], row["machine"], row["model"], str(row["gpus"]), row["overlap"],
             "x".join(map(str, row["grid"].values())), row["quantity"], f"{row['predicted']:.4g}",
-            f"{row['published']:.4g} {row['unit']}", f"{100 * row['error']:+.1f} %", row["source"],
+            f"{row['published']:.4g} {row['unit']}", f"{100 * row['error']:+.1f} %",
+            "" if row["error_after_fit"] is None else f"{100 * row['error_after_fit']:+.1f} %", row["source"],
         ]
         for row in record["rows"]
     ]  # fmt: skip

@@ -95,6 +95,10 @@ OverlapNames = Annotated[
 ]
 FlashVersion = Annotated[int, typer.Option("--flash-version", help="Of the attention kernel: 1 or 2.")]
 HostTime = Annotated[str, typer.Option("--host-time", help="Time to issue a kernel, such as '42 us'.")]
+Contention = Annotated[
+    float,
+    typer.Option("--contention", min=0, max=1, help="At fidelity full: seconds lost for each second side by side."),
+]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
-from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.settings import AXONN_OVERLAPS, CONTENTION, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Question:
     overlap: options.OverlapNames = _AXONN
     flash_version: options.FlashVersion = 2
     host_time: options.HostTime = "42 us"
+    contention: options.Contention = CONTENTION
     ignore_memory: options.IgnoreMemory = False
 
     def in_full(self) -> "Question":
@@ -68,6 +69,7 @@ class Question:
             overlap=options.overlaps(self.overlap),
             flash_version=self.flash_version,  # type: ignore[arg-type]
             host_time=options.seconds(self.host_time, "--host-time"),
+            contention=self.contention,
             fixed=options.assignments(fix, _AXES, "--fix"),
             maximum=options.assignments(maximum, _AXES, "--max"),
             **self._element_sizes(),

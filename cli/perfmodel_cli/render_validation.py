@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from perfmodel_cli.cells import add_row, line, table_of
@@ -52,16 +53,36 @@ def _summary(summary: Record) -> Sequence[Text]:
 
 def validation(record: Record) -> Group:
     """Published figures with predictions, then errors by check."""
-    table = table_of("check", "machine", "model", "GPUs", "grid", "of", "predicted", "published", "", "error %")
+    table = table_of(
+        "check", "machine", "model", "GPUs", "grid", "of", "predicted", "published", "", "error %", "after\nfit %"
+    )
     for row in record["rows"]:
         overlap = "" if row["overlap"] == "all" else f", overlap {row['overlap']}"
         add_row(
             table, row["check"], row["machine"], row["model"], str(row["gpus"]), _grid(row),
             f"{row['quantity']}{overlap}",
             _figure(row["predicted"]), _figure(row["published"]), row["unit"], _signed(row["error"]),
+            "" if row["error_after_fit"] is None else _signed(row["error_after_fit"]),
         )  # fmt: skip
+    summary = record["summary"]
+    total = line(f"{summary['rows']} figures: {_errors(summary)}; bound {_share(summary['bound'])}", style="bold")
+    parts: list[RenderableType] = [table, _checks(record["checks"]), total]
+    if record["checks_after_fits"]:
+        fitted = [
+            line(
+                f"{fit['machine']}: {fit['setting']} {fit['fitted']:.3f} instead of {fit['shipped']:g}, fitted to "
+                f"{fit['check']}, {fit['model']} on {fit['gpus']} (not scored)"
+            )
+            for fit in record["fits"]
+        ]
+        parts += [line("after the fit of one number a machine", style="bold"), *fitted]
+        parts.append(_checks(record["checks_after_fits"]))
+    return Group(*parts, line("where each figure is printed: --format csv"))
+
+
+def _checks(found: Sequence[Record]) -> Table:
     checks = table_of("check", "rows", "mean %", "median %", "bias %", "worst %")
-    for one in record["checks"]:
+    for one in found:
         figures = (
             f"{100 * one['mape']:.1f}",
             f"{100 * one['median']:.1f}",
@@ -69,9 +90,7 @@ def validation(record: Record) -> Group:
             f"{100 * one['worst']:.1f}",
         )
         checks.add_row(one["check"], str(one["rows"]), *figures)
-    summary = record["summary"]
-    total = line(f"{summary['rows']} figures: {_errors(summary)}; bound {_share(summary['bound'])}", style="bold")
-    return Group(table, checks, total, line("where each figure is printed: --format csv"))
+    return checks
 
 
 def _errors(summary: Record) -> str:
