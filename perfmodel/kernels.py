@@ -5,7 +5,7 @@ tensor once. Passes are counted for kernels fused as in Megatron-LM (bias + GELU
 masked softmax); a mask of dropout is a byte, hence half a pass.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -36,7 +36,10 @@ _ISSUED = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built."""
+    """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built.
+
+    `element`, `weight`: bytes of an activation and of a gathered weight.
+    """
 
     rows: Number
     sequence: int
@@ -45,10 +48,11 @@ class Part:
     attention: AttentionKernel = "flash"
     dropout: bool = False
     element: Bytes = 2
+    weight: Bytes = 2
 
     def exchanged(self) -> "Part":
         """For a transposed layer: X and Y change roles."""
-        return Part(self.rows, self.sequence, self.y, self.x, self.attention, self.dropout, self.element)
+        return replace(self, x=self.y, y=self.x)
 
 
 def passes(*, elements: Number, count: Number, chip: Chip, element: Bytes = 2) -> Seconds:
@@ -59,6 +63,20 @@ def passes(*, elements: Number, count: Number, chip: Chip, element: Bytes = 2) -
     """
     found: Seconds = elements * (count * element / chip.memory)
     return found
+
+
+def cast(*, elements: Number, part: Part, chip: Chip) -> Seconds:
+    """Seconds of turning a gathered weight into the format of activations, in which products run; 0 if it has it.
+
+    Under autocast AxoNN gathers fp32 weights and every product with the weight casts them (axonn 0b6328c,
+    intra_layer/fully_connected.py): one read and one write, forward and for dI.
+
+    >>> cast(elements=1e9, part=Part(1, 1, weight=4), chip=Chip(gemm=271e12, memory=1.5e12, units=108)) * 1e3
+    4.0
+    """
+    if part.weight == part.element:
+        return 0.0
+    return passes(elements=elements, count=1, chip=chip, element=part.weight + part.element)
 
 
 def norm(layer: Norm, *, part: Part, chip: Chip) -> LayerTimes:
@@ -81,7 +99,10 @@ def residual(*, elements: Number, part: Part, chip: Chip) -> LayerTimes:
 
 
 def projection(layer: Linear, *, part: Part, chip: Chip) -> LayerTimes:
-    """The three products of a linear layer, its bias gradient (a pass), and the residual after a transposed layer."""
+    """The three products of a linear layer, its bias gradient (a pass), and the residual after a transposed layer.
+
+    The weight is cast before the two products that it is in.
+    """
     at = part.exchanged() if layer.transposed else part
     rows, inputs = part.rows * layer.positions, layer.inputs * layer.kernel**2 / at.y
     outputs = layer.outputs / at.x
@@ -89,9 +110,10 @@ def projection(layer: Linear, *, part: Part, chip: Chip) -> LayerTimes:
     elements = rows * outputs
     extra = residual(elements=elements, part=part, chip=chip) if layer.transposed else LayerTimes()
     bias = passes(elements=elements, count=1, chip=chip, element=part.element) if layer.bias else 0.0
+    casting = cast(elements=inputs * outputs, part=part, chip=chip)
     return LayerTimes(
-        products.forward + extra.forward,
-        products.input_gradient + extra.input_gradient,
+        products.forward + extra.forward + casting,
+        products.input_gradient + extra.input_gradient + casting,
         products.weight_gradient + bias,
     )
 
@@ -150,7 +172,10 @@ def head(layer: Head, *, part: Part, chip: Chip, vocabulary: Number = 0) -> Laye
     products = linear(rows=part.rows, inputs=1.0 * layer.width, outputs=rows_of_table, chip=chip)
     logits = part.rows * rows_of_table
     forward, backward = (passes(elements=logits, count=c, chip=chip, element=_FP32) for c in (9.5, 3.5))
-    return LayerTimes(products.forward + forward, products.input_gradient + backward, products.weight_gradient)
+    casting = cast(elements=layer.width * rows_of_table, part=part, chip=chip)
+    return LayerTimes(
+        products.forward + forward + casting, products.input_gradient + backward + casting, products.weight_gradient
+    )
 
 
 def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Bytes, chip: Chip) -> Seconds:

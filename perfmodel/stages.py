@@ -73,6 +73,7 @@ def segments(job: Job, layout: Layout, chip: Chip) -> tuple[Segment, ...]:
         attention="flash" if settings.flash_attention else "materialized",
         dropout=settings.dropout,
         element=settings.activation_bytes,
+        weight=settings.weight_bytes,
     )
     found: list[Segment] = []
     stages: list[Stage] = []
