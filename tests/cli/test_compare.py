@@ -99,3 +99,15 @@ def test_validate_ends_with_1_above_the_bound(run):
     assert answer.code == 1
     assert "22b" in answer.out
     assert "is above the bound of 0.0 %" in answer.err.replace("0.0%", "0.0 %")
+
+
+def test_validate_tells_errors_before_and_after_the_fit(run):
+    record = json.loads(run("validate", "--format", "json").out)
+    assert {fit["machine"]: fit["setting"] for fit in record["fits"]} == dict.fromkeys(
+        ("perlmutter", "frontier"), "contention"
+    )
+    before, after = ({one["check"]: one for one in record[name]} for name in ("checks", "checks_after_fits"))
+    fitted = [fit["check"] for fit in record["fits"]]
+    assert all(after[check]["rows"] < before[check]["rows"] for check in fitted)
+    text = run("validate").out
+    assert all(f"{fit['fitted']:.3f} instead of" in text for fit in record["fits"])

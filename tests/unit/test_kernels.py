@@ -184,3 +184,14 @@ def test_a_chip_takes_the_profile_s_sustained_rates():
     assert chip == Chip(gemm=271.2e12 * 0.927, memory=2039e9 * 0.85, units=108, host=1e-5)
     bare = replace(device, gemm_sustained=None, memory_sustained=None, compute_units=None)
     assert Chip.of(bare, gemm=1e14, host=42e-6) == Chip(gemm=1e14 * 0.93, memory=2039e9 * 0.85, units=1, host=42e-6)
+
+
+def test_weights_in_another_format_are_cast_before_the_two_products_that_they_are_in():
+    layer = Linear("qkv", 4096, 12288, bias=False)
+    plain, mixed = (
+        kernels.projection(layer, part=Part(8192, 2048, x=2, y=2, weight=size), chip=A100) for size in (2, 4)
+    )
+    casting = 4096 * 12288 / 4 * 6 / A100.memory
+    assert mixed.forward - plain.forward == pytest.approx(casting)
+    assert mixed.input_gradient - plain.input_gradient == pytest.approx(casting)
+    assert mixed.weight_gradient == plain.weight_gradient

@@ -6,6 +6,7 @@ import pytest
 
 from machines import figure, gpt, job, linears, machine
 from perfmodel.communication import traffic
+from perfmodel.errors import UsageError
 from perfmodel.job import Job
 from perfmodel.layers import Linear
 from perfmodel.layout import Layout
@@ -59,3 +60,9 @@ def test_settings_that_are_decided_stay_as_they_are_in_another_job():
     again = Job.of(gpt(), machine(), batch=64, settings=question.settings)
     assert again.settings.weight_bytes == 4
     assert Settings().sized("bf16") == Settings(weight_bytes=2).sized("fp16")
+
+
+@pytest.mark.parametrize("contention", [-0.1, 1.1, float("nan")])
+def test_side_by_side_can_lose_neither_less_than_nothing_nor_more_than_all(contention):
+    with pytest.raises(UsageError, match="wanted 0"):
+        Settings(contention=contention)
