@@ -44,9 +44,9 @@ class MeasuredTable:
         """
         rows = tuple(rows)
         times = np.array([row.times for row in rows])
-        falling = np.minimum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
+        lowered = np.minimum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
         nodes = np.array([float(row.nodes) for row in rows])
-        return cls(timings, source, nodes, np.array(timings.sizes), np.log(falling))
+        return cls(timings, source, nodes, np.array(timings.sizes), np.log(lowered))
 
     def held(self, along: "Path") -> "Held":
         """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.

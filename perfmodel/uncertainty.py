@@ -46,7 +46,7 @@ class Inputs:
     issuing: float
     contention: float
     model: float
-    tables: float
+    tables: float  # the last, since it is drawn apart
 
 
 CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
