@@ -23,13 +23,14 @@ from perfmodel import collectives
 from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
+from perfmodel.timings import Operation
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
 from perfmodel.workload import Block, Embedding, Head, Layer, Linear
 
 if TYPE_CHECKING:
+    from perfmodel.measured_tables import Held
     from perfmodel.protocols import Path
 
-Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
 Term = Literal["weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary"]
 
 _GATHERS = np.array(WEIGHT_GATHERS)
@@ -42,7 +43,8 @@ _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-para
 class Link:
     """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain.
 
-    At full fidelity also the path of its messages, and the least time of a call: issuing it.
+    At full fidelity also the path of its messages, the tables measured on such groups, and the least time of a call:
+    issuing it.
     """
 
     axis: str
@@ -51,6 +53,7 @@ class Link:
     bandwidth: BytesPerSecond
     crosses: Count
     path: "Path | None" = None
+    measured: "tuple[Held, ...]" = ()
     issue: Seconds = 0.0
 
 
@@ -75,6 +78,9 @@ class Collective:
         from perfmodel import protocols  # noqa: PLC0415 - as in Job
 
         along: Seconds = getattr(protocols, name)(self.buffer, link.path)
+        for held in link.measured:
+            if held.table.timings.operation == self.operation:
+                along = held.override(along, self.buffer)
         issued: Seconds = np.maximum(along, np.where(link.size > 1, link.issue, 0.0))
         return issued
 
@@ -135,7 +141,8 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
 
             inside = np.logical_not(crosses)
             along = path(job.constants, inner=inner, size=size, inside=inside, bandwidth=bandwidth)
-            found[axis] = replace(found[axis], path=along, issue=job.settings.host_time)
+            measured = tuple(held for held in (table.held(along) for table in job.tables) if len(held.rows))
+            found[axis] = replace(found[axis], path=along, measured=measured, issue=job.settings.host_time)
     return found
 
 

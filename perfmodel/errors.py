@@ -5,6 +5,15 @@ class PerfmodelError(Exception):
     """A question that has no answer; the message is one sentence with the offending numbers and what would be right."""
 
 
+class PartError(PerfmodelError):
+    """What is wrong with one part of a record: names of fields and places in lists lead to it, outermost first."""
+
+    def __init__(self, text: str, *parts: str | int) -> None:
+        """Keep the way to the part, so that a reader can name its line."""
+        self.parts = parts
+        super().__init__(text)
+
+
 class UsageError(PerfmodelError):
     """The question itself is not well formed (exit code 2 at the command line)."""
 

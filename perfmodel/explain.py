@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfmodel import protocols
+from perfmodel import measured_tables, protocols
 from perfmodel.advice import count_problem, nearest_grid, refuse_count
 from perfmodel.communication import Collective, layer_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
@@ -27,6 +27,7 @@ from perfmodel.units import count, show
 from perfmodel.workload import Linear
 
 _SHOWN_RANKS = 4
+_MEASURED = "measured table"
 _EQUATIONS = {
     "weight_gather": "(1)",
     "gradient_scatter": "(2)",
@@ -55,6 +56,7 @@ class ExplainedCollective:
     bandwidth_source: str
     time_per_call_s: float
     time_s: float
+    time_source: str
     equation: str
 
 
@@ -151,9 +153,19 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
             link=_link(job.machine, crosses=bool(link.crosses)), buffer_B=float(collective.buffer),
             calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
             bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
-            time_per_call_s=time, time_s=float(collective.total),
+            time_per_call_s=time, time_s=float(collective.total), time_source=_time_source(collective, job),
             equation=_equation(collective, layer if isinstance(layer, Linear) else None, job, layout),
         )  # fmt: skip
+
+
+def _time_source(collective: Collective, job: Job) -> str:
+    """Whether a measured table or the formula gives a call's time, and why."""
+    link = collective.link
+    if link.path is None:
+        return "nothing to send" if link.size == 1 else f"formula of fidelity {job.settings.fidelity}"
+    found = measured_tables.origin(job.tables, collective.operation, float(collective.buffer), link.path)
+    issued = link.size > 1 and collective.time == link.issue
+    return f"{found}; issuing the call takes longer, {show(float(link.issue), 's')}" if issued else found
 
 
 def _link(machine: Machine, *, crosses: bool) -> str:
@@ -183,9 +195,18 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
     buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
     rate = show(float(collective.link.bandwidth), "B/s")
     if collective.link.path is not None:
-        way = protocols.choice(collective.operation, float(collective.buffer), collective.link.path)
-        return f"{number} {way}: {buffer} at {rate} of {size} ranks = {show(float(collective.time), 's')}".strip()
+        way = _way(collective, collective.link.path)
+        sent = buffer if way == _MEASURED else f"{buffer} at {rate}"
+        return f"{number} {way}: {sent} of {size} ranks = {show(float(collective.time), 's')}".strip()
     return f"{number} {ring} * {buffer} / {rate} = {show(float(collective.time), 's')}".strip()
+
+
+def _way(collective: Collective, along: protocols.Path) -> str:
+    """What a call's time is that of: a measured table, or the algorithm and protocol that are fastest."""
+    size = float(collective.buffer)
+    if any(held.measures(collective.operation, size) for held in collective.link.measured):
+        return _MEASURED
+    return protocols.choice(collective.operation, size, along)
 
 
 def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:

@@ -14,12 +14,16 @@ from perfmodel.units import Count, Number
 from perfmodel.workload import Model
 
 if TYPE_CHECKING:
+    from perfmodel.measured_tables import MeasuredTable
     from perfmodel.protocols import Constants
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training job, its grid still open. `batch` is in sequences, for all devices together."""
+    """One training job, its grid still open. `batch` is in sequences, for all devices together.
+
+    `constants` and `tables` are what full fidelity knows of the machine's collectives.
+    """
 
     model: Model
     machine: Machine
@@ -27,7 +31,8 @@ class Job:
     sequence: int
     settings: Sized
     bandwidths: Bandwidths
-    constants: "Constants | None"
+    constants: "Constants | None" = None
+    tables: "tuple[MeasuredTable, ...]" = ()
 
     @classmethod
     def of(
@@ -46,7 +51,13 @@ class Job:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
         counted = (settings or Settings()).sized(machine.device.dtype)
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
-        return cls(model, machine, batch, length, counted, bandwidths, _constants(machine, counted))
+        if counted.fidelity != "full":
+            return cls(model, machine, batch, length, counted, bandwidths)
+        from perfmodel.measured_tables import measured_tables  # noqa: PLC0415 - 3 ms that other fidelities do without
+        from perfmodel.protocols import Constants  # noqa: PLC0415 - as above
+
+        constants, tables = Constants.of(machine), measured_tables(machine)
+        return cls(model, machine, batch, length, counted, bandwidths, constants, tables)
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""
@@ -65,12 +76,3 @@ class Job:
     def dtype(self) -> Dtype:
         """The number format of matrix products."""
         return self.machine.device.dtype
-
-
-def _constants(machine: Machine, settings: Sized) -> "Constants | None":
-    """What collectives need to know of the machine at full fidelity."""
-    if settings.fidelity != "full":
-        return None
-    from perfmodel.protocols import Constants  # noqa: PLC0415 - 3 ms that the other fidelities do without
-
-    return Constants.of(machine)

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PartError, PerfmodelError
 from perfmodel.scheduler import Scheduler
 from perfmodel.settings import Dtype
 from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
+from perfmodel.timings import Timings
 from perfmodel.units import show
 
 FlopRate = Annotated[Figure, "flop/s"]
@@ -228,6 +229,7 @@ class Machine:
     network: Network
     scheduler: Scheduler
     bandwidth: BandwidthDatabase = field(default_factory=BandwidthDatabase)
+    collectives: tuple[Timings, ...] = ()
     base: str = ""
     notes: tuple[str, ...] = ()
 
@@ -240,6 +242,8 @@ class Machine:
         self._check_fabric()
         self._check_bandwidth()
         self._check_scheduler()
+        for place, timings in enumerate(self.collectives):
+            self._check_timings(timings, place)
 
     def _check_fabric(self) -> None:
         if self.node_devices > 1 and self.fabric.topology == "none":
@@ -273,6 +277,23 @@ class Machine:
             raise PerfmodelError(
                 f"between {show(between.value, 'B/s')} is above the injection of {show(injection.value, 'B/s')} a node"
             )
+
+    def _check_timings(self, timings: Timings, place: int) -> None:
+        """A table is the only one of its kind, names a source, and is for groups as jobs on whole nodes have them."""
+        kinds = [(other.operation, other.ranks, other.inner) for other in self.collectives]
+        if kinds.index(kinds[place]) < place:
+            raise PartError(f"the {timings.operation} of {timings.shape} is given twice", "collectives", place)
+        if timings.source not in self.sources:
+            told = f"the table names the source {timings.source}, which the file does not list"
+            raise PartError(told, "collectives", place, "source")
+        ranks, inner, domain = timings.ranks, timings.inner, self.domain
+        if timings.rows[0].nodes == 1 and domain % (inner * ranks):
+            told = f"a group inside one node with {timings.shape} does not divide the {domain} devices"
+            raise PartError(told, "collectives", place)
+        fills = inner * ranks == domain or (ranks == 1 and inner % domain == 0)
+        if timings.rows[-1].nodes > 1 and not fills:
+            told = f"{timings.shape}: in several nodes, ranks times stride must be the {domain} devices of one"
+            raise PartError(f"{told}, since no step leaves some of them idle", "collectives", place)
 
     def _check_scheduler(self) -> None:
         named = [qos.source for qos in self.scheduler.qos] + [

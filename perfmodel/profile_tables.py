@@ -7,7 +7,7 @@ from typing import Any
 
 from perfmodel.bandwidth import Bandwidths
 from perfmodel.layout import divisors
-from perfmodel.machine import Machine
+from perfmodel.machine import GroupBandwidth, Machine
 from perfmodel.sources import Figure
 from perfmodel.tables import Record, plain
 from perfmodel.units import show
@@ -55,6 +55,26 @@ def machine_figures(machine: Machine) -> list[Record]:
     ]
 
 
+def timing_figures(machine: Machine) -> list[Record]:
+    """Every measured time of a collective, called by operation, (stride, ranks a node), nodes and size."""
+    return [
+        {
+            "figure": f"collectives.{table.operation}({table.inner},{table.ranks}).{row.nodes}.{_exact(size)}",
+            "value": time,
+            "unit": "s",
+            "kind": machine.sources[table.source].kind,
+            "source": table.source,
+        }
+        for table in machine.collectives
+        for row in table.rows
+        for size, time in zip(table.sizes, row.times, strict=True)
+    ]
+
+
+def _exact(size: float) -> str:
+    return show(size, "B", digits=6)
+
+
 def derived_bandwidths(machine: Machine) -> list[Record]:
     """Bandwidths that the profile does not give and the rule supplies: inside by group shape, and between nodes."""
     bandwidths = Bandwidths.of(machine)
@@ -90,7 +110,7 @@ def _figures(value: Any, hint: Any, name: str) -> Iterator[tuple[str, Figure, st
             yield from _figures(getattr(value, field.name), hints[field.name], f"{name}.{field.name}".lstrip("."))
     elif isinstance(value, tuple):
         for item in value:
-            if hasattr(item, "inner"):
+            if isinstance(item, GroupBandwidth):
                 yield from _figures(item, None, f"{name}({item.inner},{item.size})")
 
 

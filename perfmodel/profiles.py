@@ -14,6 +14,7 @@ import yaml
 from perfmodel import reading
 from perfmodel.errors import FileProblems, PerfmodelError, UsageError, nearest
 from perfmodel.machine import Machine
+from perfmodel.sources import Figure
 
 _SUFFIX = ".yaml"
 _MOST_BASES = 5
@@ -31,6 +32,7 @@ HELP: Mapping[str, str] = {
     "Machine.network": "links between nodes, one direction",
     "Machine.scheduler": "what a job script must say",
     "Machine.bandwidth": "measured bandwidths of groups; what is not here is derived from fabric and network",
+    "Machine.collectives": "measured times of collectives, which full fidelity takes in place of its formula",
     "Machine.base": "another profile that this one changes in part; mappings are merged key by key, lists replaced",
     "Machine.notes": "what a user of the figures should know",
     "Source.kind": "vendor (also a centre's pages), measured, paper, or assumed",
@@ -87,6 +89,14 @@ HELP: Mapping[str, str] = {
     "GroupBandwidth.inner": "product of the grid dimensions placed inside this one, so the stride of the group",
     "GroupBandwidth.size": "devices in the group",
     "GroupBandwidth.bandwidth": "bus bandwidth of its large messages",
+    "Timings.operation": "what was called",
+    "Timings.ranks": "members of the group in each node (fabric domain, where that is larger)",
+    "Timings.source": "key of the source of these times",
+    "Timings.sizes": "bytes that an all-gather ends with, or a reduction begins with, ascending",
+    "Timings.rows": "the times, a row for each number of nodes, ascending",
+    "Timings.inner": "stride as in the bandwidth database; all such groups of the nodes talk at once; 1 if not given",
+    "TimingRow.nodes": "nodes that the group spans",
+    "TimingRow.times": "seconds of one call, one for each size",
     "Scheduler.kind": "which scheduler",
     "Scheduler.source": "key of the source of this block",
     "Scheduler.account": "whether jobs name an account",
@@ -193,7 +203,8 @@ def words(hint: Any) -> str:
     if origin in (types.UnionType, typing.Union):
         return words(arguments[0])
     if origin is typing.Annotated:
-        return "figure without a unit" if arguments[1] == "1" else f"figure in {arguments[1]}"
+        kind = "figure" if arguments[0] is Figure else "numbers"
+        return f"{kind} without a unit" if arguments[1] == "1" else f"{kind} in {arguments[1]}"
     if origin is Literal:
         return f"one of {', '.join(arguments)}"
     if origin is tuple:
@@ -241,8 +252,17 @@ def _block(kind: Any, node: yaml.Node, indent: str, told: set[str]) -> list[str]
         if value is not None and not reading.is_null(value, hints[name]):
             lines += _entry(name, hints[name], value, indent, told)
         elif new:
-            lines.append(f"{indent}# {name}:")
+            lines += [f"{indent}# {name}:", *_absent(hints[name], indent, told)]
     return lines
+
+
+def _absent(hint: Any, indent: str, told: set[str]) -> list[str]:
+    """What a list of records that is not given could hold, as comments; told once, as all else."""
+    kinds = [argument for argument in typing.get_args(hint) if dataclasses.is_dataclass(argument)]
+    if typing.get_origin(hint) is not tuple or not kinds:
+        return []
+    lines = _block(kinds[0], yaml.MappingNode("", []), "    ", told)
+    return [f"{indent}# {line}" for line in ("  -", *lines)] if lines else []
 
 
 def _comment(text: str, indent: str) -> list[str]:
@@ -255,6 +275,10 @@ def _entry(key: str, hint: Any, node: yaml.Node, indent: str, told: set[str]) ->
     if isinstance(node, yaml.ScalarNode):
         return [f"{here} {_quoted(node.value)}"]
     inner = [argument for argument in typing.get_args(hint) if argument is not str][:1]
+    if isinstance(node, yaml.SequenceNode) and inner and typing.get_origin(inner[0]) is typing.Annotated:
+        return textwrap.wrap(
+            f"{here} [{', '.join(_quoted(item.value) for item in node.value)}]", 118, subsequent_indent=f"{indent}  "
+        )
     if isinstance(node, yaml.SequenceNode):
         lines = [line for item in node.value for line in _item(item, inner, f"{indent}  ", told)]
     elif inner:

@@ -12,17 +12,14 @@ All functions take scalars or arrays alike, and a row of a batch equals the sing
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 
-from perfmodel.errors import PerfmodelError
 from perfmodel.machine import Machine
 from perfmodel.sources import Figure
-from perfmodel.units import Array, Bytes, BytesPerSecond, Count, Number, Seconds, parse, show
+from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds, parse
 
 # NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink; and the start of a call.
 _NETWORK_LL, _NETWORK_BULK = parse("2.7 us", "s"), parse("14 us", "s")
@@ -88,9 +85,10 @@ class Path:
     """What the messages of one group meet; made once for a group and used by all its collectives.
 
     Latencies are those of one pass round a ring, or of a tree up and down; a cost is in seconds a byte. `nodes` counts
-    the domains that the group spans and `ranks` its members in each.
+    the domains that the group spans and `ranks` its members in each, `inner` ranks from one to the next.
     """
 
+    inner: Count
     size: Number
     nodes: Number
     ranks: Number
@@ -135,6 +133,7 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
     hop = np.where(far, at.far, at.network)
     ll_cost = _LL_BYTES / rate + 1 / np.where(nodes > 1, _LL_NETWORK, _LL_FABRIC)
     return Path(
+        inner=inner,
         size=1.0 * size,
         nodes=nodes,
         ranks=1.0 * ranks,
@@ -270,77 +269,3 @@ def _ways(buffer: Bytes, along: Path) -> dict[str, Seconds]:
         "tree, Simple": np.minimum(small, large),
         "switch, NVLS": along.switch + buffer * along.switch_cost,
     }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredTable:
-    """Measured seconds of one collective, which override the formula within the table's bounds.
-
-    For groups with `ranks` members in each domain; `seconds` has a row for each of `nodes` and a column for each size.
-    """
-
-    operation: Literal["all-gather", "reduce-scatter", "all-reduce"]
-    ranks: int
-    nodes: Array
-    sizes: Array
-    seconds: Array
-
-    @classmethod
-    def of(
-        cls,
-        operation: Literal["all-gather", "reduce-scatter", "all-reduce"],
-        *,
-        ranks: int,
-        entries: Iterable[tuple[int, float, float]],
-    ) -> "MeasuredTable":
-        """From (nodes, bytes, seconds) in any order; a node count without one of the sizes is refused.
-
-        A small call could always send more, so a time above that of a larger size is taken for noise and lowered to it.
-
-        >>> table = MeasuredTable.of("all-gather", ranks=4, entries=[(2, 1e6, 1e-4), (2, 4e6, 4e-4)])
-        >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
-        >>> along = path(at, inner=1, size=8, inside=False, bandwidth=70e9)
-        >>> round(float(table.override(1.0, 2e6, along)), 9), table.override(1.0, 8e6, along).item()
-        (0.0002, 1.0)
-        """
-        found = {(count, size): time for count, size, time in entries}
-        nodes, sizes = (np.array(sorted({key[axis] for key in found}), dtype=float) for axis in (0, 1))
-        lacking = [(count, size) for count in nodes for size in sizes if (count, size) not in found]
-        if lacking or len(sizes) < 2:
-            example = f"{show(lacking[0][1], 'B')} on {lacking[0][0]:g} nodes" if lacking else "a second size"
-            raise PerfmodelError(f"the table of {operation} with {ranks} ranks a node lacks {example}")
-        times = np.array([[found[count, size] for size in sizes] for count in nodes])
-        if min(times.min(), nodes[0], sizes[0]) <= 0:
-            raise PerfmodelError(f"the table of {operation} holds a time, size or number of nodes that is not above 0")
-        return cls(operation, ranks, nodes, sizes, np.minimum.accumulate(times[:, ::-1], axis=1)[:, ::-1])
-
-    def covers(self, buffer: Bytes, along: Path) -> Array:
-        """Which calls lie within the table."""
-        size = (buffer >= self.sizes[0]) & (buffer <= self.sizes[-1]) & (along.ranks == self.ranks)
-        return np.asarray(size & (along.nodes >= self.nodes[0]) & (along.nodes <= self.nodes[-1]) & (along.size > 1))
-
-    def override(self, formula: Seconds, buffer: Bytes, along: Path) -> Array:
-        """The table's time where it covers a call, interpolated by logarithms of size and nodes; else `formula`."""
-        (left, right, part), (low, high, share) = _between(self.sizes, buffer), _between(self.nodes, along.nodes)
-        times = np.log(self.seconds)
-        lower = (1 - part) * times[low, left] + part * times[low, right]
-        upper = (1 - part) * times[high, left] + part * times[high, right]
-        measured = np.exp((1 - share) * lower + share * upper)
-        return np.where(self.covers(buffer, along), measured, formula)
-
-    def origin(self, buffer: float, along: Path) -> str:
-        """Where the time of one call comes from, in words."""
-        if self.covers(buffer, along):
-            return "measured table"
-        sizes = f"{show(self.sizes[0], 'B')} to {show(self.sizes[-1], 'B')}"
-        nodes = f"{self.nodes[0]:g} to {self.nodes[-1]:g} nodes"
-        return f"formula: the table holds {sizes} on {nodes} with {self.ranks} ranks a node"
-
-
-def _between(grid: Array, value: Number) -> tuple[Array, Array, Array]:
-    """The places left and right of `value` in `grid`, and how far it has come from one to the other, by logarithms."""
-    inside = np.clip(value, grid[0], grid[-1])
-    right = np.minimum(np.searchsorted(grid, inside, side="right"), len(grid) - 1)
-    left = np.maximum(right - 1, 0)
-    width = np.where(right > left, np.log(grid[right] / grid[left]), 1.0)
-    return left, right, np.log(inside / grid[left]) / width

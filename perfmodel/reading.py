@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar, cast
 import yaml
 
 from perfmodel import units
-from perfmodel.errors import FileProblems, PerfmodelError, nearest, printable
-from perfmodel.sources import Figure, Source, figure
+from perfmodel.errors import FileProblems, PartError, PerfmodelError, nearest, printable
+from perfmodel.sources import Figure, Source, figure, quantity
 
 T = TypeVar("T")
 _MOST_BYTES = 4_000_000
@@ -206,7 +206,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
     origin = typing.get_origin(kind)
     arguments = typing.get_args(kind)
     if origin is typing.Annotated:
-        return _scalar(node, reader, lambda text: figure(text, arguments[1], reader.sources, *arguments[2:]))
+        return _scalar(node, reader, lambda text: _number(text, arguments, reader.sources))
     if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
         return None if is_null(node, kind) else _read(arguments[0], node, reader)
     if origin is tuple:
@@ -214,6 +214,12 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
     if origin is Mapping:
         return types.MappingProxyType(_mapping(arguments[1], node, reader))
     return _scalar(node, reader, _converter(kind, origin, arguments))
+
+
+def _number(text: str, arguments: tuple[Any, ...], sources: Mapping[str, Source]) -> Figure | float:
+    """What `Annotated[Figure, unit, ...]` or `Annotated[float, unit, least, most]` stands for."""
+    kind, unit, *bounds = arguments
+    return quantity(text, unit, *bounds) if kind is float else figure(text, unit, sources, *bounds)
 
 
 def _converter(kind: Any, origin: Any, arguments: tuple[Any, ...]) -> Callable[[str], Any]:
@@ -299,7 +305,10 @@ def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node
 
 
 def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
-    """Read a mapping as the dataclass `kind`; its rules are told at its first line, once all its keys are right."""
+    """Read a mapping as the dataclass `kind`; a rule is told where its part is, or at the record's first line.
+
+    Rules are checked once all keys are right.
+    """
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     pairs = _unique(node, reader)
@@ -316,8 +325,18 @@ def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
         raise _Skip
     try:
         return kind(**values)
+    except PartError as error:
+        raise reader.complain(_part(node, error.parts), str(error)) from None
     except PerfmodelError as error:
         raise reader.complain(node, str(error)) from None
+
+
+def _part(node: yaml.Node, parts: tuple[str | int, ...]) -> yaml.Node:
+    """The node that names of fields and places in lists lead to; all of them are there."""
+    for part in parts:
+        inside = node.value if isinstance(part, int) else {key.value: value for key, value in node.value}
+        node = inside[part]
+    return node
 
 
 def _has_default(field: "dataclasses.Field[Any]") -> bool:

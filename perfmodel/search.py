@@ -161,7 +161,8 @@ class _Best:
         self.unfitting += batched - fitted
         self.feasible += fitted
         self.evaluated += int(placements[grid].sum())
-        fitting = _undominated(fitting, grid, rows.take(fitting))
+        if not self.job.tables:  # twice as much may take more than twice as long where it was measured
+            fitting = _undominated(fitting, grid, rows.take(fitting))
         if len(fitting):
             self._keep(grid[fitting], rows.take(fitting), memory[fitting])  # type: ignore[index]
 

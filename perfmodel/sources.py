@@ -82,12 +82,27 @@ def figure(text: str, unit: str, sources: Mapping[str, Source], lowest: str = ""
             f"{text!r} names the source {key}, which the file does not list ({nearest(key, list(sources))})"
         )
     value = units.parse(number, unit)
+    least, most = PLAUSIBLE[unit]
+    _check_plausible(text, value, unit, lowest or least, most)
+    return Figure(value, key, sources[key])
+
+
+def quantity(text: str, unit: str, least: str, most: str) -> float:
+    """Read a positive number with a unit whose source is named elsewhere, once for many such numbers.
+
+    >>> quantity("2 ms", "s", "1 us", "1 s")
+    0.002
+    """
+    value = units.parse(text, unit)
+    _check_plausible(text, value, unit, least, most)
+    return value
+
+
+def _check_plausible(text: str, value: float, unit: str, least: str, most: str) -> None:
     if value <= 0:
         raise PerfmodelError(f"{text!r} must be greater than 0")
-    least, most = (lowest or PLAUSIBLE[unit][0], PLAUSIBLE[unit][1])
     if not units.parse(least, unit) <= value <= units.parse(most, unit):
         raise PerfmodelError(f"{text!r} is not between {least} and {most}, so the number or its unit is wrong")
-    return Figure(value, key, sources[key])
 
 
 def whole(number: Figure, what: str, *, most: float = math.inf) -> int:

@@ -46,6 +46,7 @@ class Inputs:
     issuing: float
     contention: float
     model: float
+    tables: float  # the last, since it is drawn apart
 
 
 CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
@@ -65,6 +66,7 @@ def sigmas(job: Job) -> Inputs:
         issuing=RELATIVE["assumed"],  # fitted on another software than the user's
         contention=RELATIVE["assumed"],
         model=_MODEL,
+        tables=max((RELATIVE[machine.sources[each.source].kind] for each in machine.collectives), default=0.0),
     )
 
 
@@ -108,7 +110,9 @@ def sample(
     """
     names = [each.name for each in fields(Inputs)]
     spread = np.array([getattr(uncertain, name) for name in names])
-    columns: Any = np.exp(spread * generator.standard_normal((samples, len(names)))).T[:, :, None]
+    of_tables = generator.spawn(1)[0]  # so that profiles without tables draw the same numbers as ever
+    drawn = [generator.standard_normal((samples, len(names) - 1)), of_tables.standard_normal((samples, 1))]
+    columns: Any = np.exp(spread * np.concatenate(drawn, axis=1)).T[:, :, None]
     factors = Inputs(*columns)  # columns in place of numbers: formulas take either
     rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
     steps = step_time(_scaled(ranking.job, factors), ranking.layouts, rate)
@@ -128,6 +132,7 @@ def _scaled(job: Job, factors: Inputs) -> Job:
         ),
         bandwidths=replace(links, factor=factors.inside, between=links.between * factors.between),
         constants=job.constants and _scaled_constants(job.constants, factors),
+        tables=tuple(replace(table, factor=factors.tables) for table in job.tables),
     )
 
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from perfmodel import profiles, protocols
 from perfmodel.bandwidth import Bandwidths
+from perfmodel.measured_tables import MeasuredTable
+from perfmodel.timings import TimingRow, Timings
 from perfmodel.units import KIBI, parse
 
 MEBI = KIBI**2
@@ -193,13 +196,24 @@ def left_out(rows: list[Row], keep: Callable[[int, int], bool]) -> str:
         mine = [row for row in rows if (row.operation, row.devices) == (operation, devices) and row.nodes > 1]
         counts, sizes = sorted({row.nodes for row in mine}), sorted({row.size for row in mine})
         held = [row for row in mine if keep(counts.index(row.nodes), sizes.index(row.size))]
-        entries = [(row.nodes, row.size, row.seconds) for row in held]
-        table = protocols.MeasuredTable.of(operation.replace("_", "-"), ranks=devices, entries=entries)  # type: ignore[arg-type]
+        table = _measured(held)
         for row in mine:
-            along = _path(row.machine, row.nodes, row.devices)
-            if row not in held and table.covers(row.size, along):
-                errors.append(abs(float(table.override(0.0, row.size, along)) / row.seconds - 1))
+            found = table.held(_path(row.machine, row.nodes, row.devices))
+            if row not in held and len(found.rows) and table.sizes[0] <= row.size <= table.sizes[-1]:
+                errors.append(abs(float(found.override(0.0, row.size)) / row.seconds - 1))
     return f"{len(errors):5d}{100 * statistics.median(errors):9.1f}"
+
+
+def _measured(rows: list[Row]) -> MeasuredTable:
+    """The table of rows of one operation and one number of devices a node."""
+    first, seconds = rows[0], {(row.nodes, row.size): row.seconds for row in rows}
+    sizes = tuple(sorted({row.size for row in rows}))
+    lines = [
+        TimingRow(nodes, tuple(seconds[nodes, size] for size in sizes)) for nodes in sorted({n for n, _ in seconds})
+    ]
+    inner = int(_path(first.machine, first.nodes, first.devices).inner)
+    operation: Any = first.operation.replace("_", "-")
+    return MeasuredTable.of(Timings(operation, first.devices, "", sizes, tuple(lines), inner), lines)
 
 
 def main() -> None:

@@ -201,7 +201,8 @@ def machines_show(
 
     machine = profiles.load(name)
     record, figures = profile_tables.machine_record(machine), profile_tables.machine_figures(machine)
-    _show(record, figures, output, lambda: _renderer().machine(machine, figures, record["derived_bandwidths"]))
+    rows = [*figures, *profile_tables.timing_figures(machine)]
+    _show(record, rows, output, lambda: _renderer().machine(machine, figures, record["derived_bandwidths"]))
 
 
 @machines.command("check")

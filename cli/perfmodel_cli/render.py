@@ -11,6 +11,7 @@ from rich.text import Text
 
 from perfmodel.machine import Machine
 from perfmodel.search import Ranking
+from perfmodel.timings import Timings
 from perfmodel.units import GIBI, parse, show
 from perfmodel_cli.cells import add_row, line, percent, table_of
 from perfmodel_cli.render_beside import beside
@@ -142,7 +143,7 @@ def _fate(record: Record, found: Ranking) -> Iterable[Text]:
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:
-    """A profile: every figure with its source, what is derived from them, then the sources."""
+    """A profile: every figure with its source, what is derived from them, measured times, then the sources."""
     table = table_of("figure", "value", "kind", "source")
     for figure in figures:
         add_row(table, figure["figure"], _quantity(figure["value"], figure["unit"]), figure["kind"], figure["source"])
@@ -153,7 +154,19 @@ def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Recor
         for key, source in profile.sources.items()
     ]
     notes = [line(f"Note: {note}") for note in profile.notes]
-    return Group(line(profile.title, style="bold"), table, line("Sources", style="bold"), *sources, *notes)
+    timings = [part for each in profile.collectives for part in _timings(profile, each)]
+    return Group(line(profile.title, style="bold"), table, *timings, line("Sources", style="bold"), *sources, *notes)
+
+
+def _timings(profile: Machine, timings: Timings) -> Iterable[Text | Table]:
+    """Measured times of one collective: a line for each size, a column for each number of nodes."""
+    source = f"{profile.sources[timings.source].kind} [{timings.source}]"
+    yield line(f"Times of {timings.operation}, {timings.shape}: {source}", style="bold")
+    table = table_of("size", *(f"{row.nodes} nodes" if row.nodes > 1 else "1 node" for row in timings.rows))
+    for place, size in enumerate(timings.sizes):
+        times = (show(row.times[place], "s", digits=_EXACT) for row in timings.rows)
+        add_row(table, show(size, "B", digits=_EXACT), *times)
+    yield table
 
 
 def _quantity(value: float, unit: str) -> str:

@@ -31,6 +31,7 @@ def explanation(record: Record) -> Group:
         *_verdict(record),
         _collectives(record),
         *_equations(record),
+        *_times(record),
         _step(record),
         _memory(record),
     )
@@ -89,6 +90,16 @@ def _equations(record: Record) -> Iterable[Text]:
     for (axis, size, stride), source in sources.items():
         yield line(f"  {axis}: {size} ranks, stride {stride}: {source}")
     yield line(f"Compute: {record['compute_equation']}")
+
+
+def _times(record: Record) -> Iterable[Text]:
+    """Which times are measured and why others are not, where the profile has any."""
+    told = {(e["operation"], e["axis"], e["group_size"], e["time_source"]): None for e in record["collectives"]}
+    if any("table" in source for *_, source in told):
+        yield line("Times:", style="bold")
+        for operation, axis, size, source in told:
+            if size > 1:
+                yield line(f"  {axis}: {operation} of {size} ranks: {source}")
 
 
 def _step(record: Record) -> Text:

@@ -22,11 +22,21 @@ def test_the_tables_of_the_page_are_fresh():
     assert machines_page.PAGE.read_text(encoding="utf-8") == machines_page.page()
 
 
-def test_the_example_of_a_variant_is_a_valid_profile(tmp_path):
+def example(name, folder):
+    """The profile of that name that the page shows."""
     page = machines_page.PAGE.read_text(encoding="utf-8")
-    example = re.search(r"```yaml\n( *format: 1\n.*?)```", page, re.DOTALL)[1]
-    file = tmp_path / "mine.yaml"
-    file.write_text(textwrap.dedent(example), encoding="utf-8")
-    found = profiles.load(str(file))
+    shown = re.findall(r"```yaml\n( *format: 1\n.*?)```", page, re.DOTALL)
+    file = folder / "mine.yaml"
+    file.write_text(next(textwrap.dedent(text) for text in shown if f"name: {name}\n" in text), encoding="utf-8")
+    return profiles.load(str(file))
+
+
+def test_the_example_of_a_table_of_collectives_is_a_valid_profile(tmp_path):
+    (found,) = example("perlmutter-measured", tmp_path).collectives
+    assert (found.operation, found.ranks, [row.nodes for row in found.rows]) == ("all-gather", 4, [4, 16])
+
+
+def test_the_example_of_a_variant_is_a_valid_profile(tmp_path):
+    found = example("ours", tmp_path)
     assert (found.name, found.network.injection.value, found.network.nics.value) == ("ours", 200e9, 4)
     assert found.device == profiles.load("dgx-h100").device

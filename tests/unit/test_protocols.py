@@ -1,4 +1,4 @@
-"""Collectives by algorithm and protocol: worked values, orders that must hold, arrays as single calls, tables."""
+"""Collectives by algorithm and protocol: worked values, orders that must hold, arrays as single calls."""
 
 from dataclasses import fields, replace
 
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from machines import EVERY_SHAPE, figure, machine
 from perfmodel import profiles, protocols
 from perfmodel.bandwidth import Bandwidths
-from perfmodel.errors import PerfmodelError
-from perfmodel.protocols import Constants, MeasuredTable, Path, all_gather, all_reduce, choice, path, reduce_scatter
+from perfmodel.protocols import Constants, Path, all_gather, all_reduce, choice, path, reduce_scatter
 
 OPERATIONS = (all_gather, reduce_scatter, all_reduce)
 AT = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
@@ -225,68 +224,6 @@ def test_every_field_of_a_path_is_a_number_for_every_machine():
             not any(np.isnan(getattr(along, field.name)) for field in fields(Path))
             or machine_.network.topology == "none"
         )
-
-
-ENTRIES = [(nodes, size, nodes * 1e-5 + size / 1e10) for nodes in (2, 8) for size in (1e5, 1e6, 1e7)]
-
-
-def table(**changes):
-    return MeasuredTable.of("all-gather", **{"ranks": 4, "entries": ENTRIES} | changes)
-
-
-def test_a_table_gives_back_its_entries_and_what_lies_between_by_logarithms():
-    for nodes, size, time in ENTRIES:
-        assert table().override(np.nan, size, spread(size=4 * nodes)) == pytest.approx(time)
-    middle = table().override(np.nan, 1e5 * 10**0.5, spread(size=16))
-    assert middle == pytest.approx((3e-5 * 9e-5 * 12e-5 * 18e-5) ** 0.25)
-
-
-@pytest.mark.parametrize(
-    ("size", "along", "covered"),
-    [
-        (1e6, spread(size=16), True),
-        (1e5 - 1, spread(size=16), False),
-        (1e7 + 1, spread(size=16), False),
-        (1e6, spread(size=36), False),
-        (1e6, within(), False),
-        (1e6, spread(size=16, inner=2), False),
-    ],
-)
-def test_a_table_never_extrapolates_and_says_so(size, along, covered):
-    assert (table().override(-1.0, size, along) == -1.0) is not covered
-    told = table().origin(size, along)
-    outside = "formula: the table holds 97.7 KiB to 9.54 MiB on 2 to 8 nodes with 4 ranks a node"
-    assert told == ("measured table" if covered else outside)
-
-
-def test_a_table_works_on_arrays():
-    sizes = np.array([1e4, 1e5, 3e6, 1e8])
-    rows = table().override(np.full(4, -1.0), sizes, spread(size=16))
-    assert rows.tolist() == [table().override(-1.0, size, spread(size=16)) for size in sizes]
-
-
-def test_a_table_of_one_node_count_holds_only_there():
-    one = table(entries=ENTRIES[:3])
-    assert one.override(-1.0, 1e6, spread(size=8)) == pytest.approx(ENTRIES[1][2])
-    assert one.override(-1.0, 1e6, spread(size=16)) == -1.0
-
-
-def test_a_table_lowers_what_a_larger_message_did_faster():
-    noisy = table(entries=[(2, 1e5, 9e-5), (2, 1e6, 1e-5), (2, 1e7, 5e-5)])
-    assert noisy.override(0.0, 1e5, spread(size=8)) == pytest.approx(1e-5)
-
-
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        (ENTRIES[:-1], "lacks 9.54 MiB on 8 nodes"),
-        (ENTRIES[:1], "lacks a second size"),
-        ([(2, 1e5, 0.0), (2, 1e6, 1e-5)], "not above 0"),
-    ],
-)
-def test_a_table_with_holes_is_refused(entries, message):
-    with pytest.raises(PerfmodelError, match=message):
-        table(entries=entries)
 
 
 def test_the_formula_is_cheap_enough_for_the_search():

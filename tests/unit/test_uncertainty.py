@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machines import job
+from machines import GOLDEN, job
 from perfmodel import models, profiles
 from perfmodel.job import Job
 from perfmodel.search import Space, rank
@@ -15,6 +15,7 @@ from perfmodel.settings import Settings
 from perfmodel.step import step_time
 from perfmodel.uncertainty import CERTAIN, ENOUGH, RELATIVE, Inputs, sample, sigmas
 
+MEASURED = str(GOLDEN / "perlmutter-measured.yaml")
 MACHINES = ["perlmutter", "frontier", "dgx-h100", "alps", "localhost-cpu", "summit"]
 FIDELITIES = ["paper", "flat", "full"]
 
@@ -65,7 +66,7 @@ def test_all_samples_at_once_are_each_sample_alone():
     found = ranking("frontier")
     uncertain = replace(CERTAIN, between=0.3, products=0.2, contention=0.4, issuing=0.3)
     drawn = draw(found, seed=5, uncertain=uncertain, samples=3)
-    names = list(Inputs.__dataclass_fields__)
+    names = [name for name in Inputs.__dataclass_fields__ if name != "tables"]  # drawn apart
     normal = np.random.default_rng(5).standard_normal((3, len(names)))
     for row in range(3):
         factor = {name: float(np.exp(getattr(uncertain, name) * normal[row, i])) for i, name in enumerate(names)}
@@ -95,6 +96,27 @@ def test_sigmas_follow_the_kind_of_source():
 
 @pytest.mark.parametrize("name", sorted(set(Inputs.__dataclass_fields__)))
 def test_each_input_matters_at_full_fidelity(name):
-    found = ranking("perlmutter", gpus=16)
+    found = ranking(MEASURED, gpus=16)
     drawn = draw(found, uncertain=replace(CERTAIN, **{name: 0.3}), samples=20)
-    assert np.any(np.std(drawn.steps, axis=0) > 0)
+    assert np.any(np.ptp(drawn.steps, axis=0) > 0)
+
+
+def test_a_measured_table_is_as_uncertain_as_its_source_and_changes_no_other_draw():
+    assert sigmas(ranking(MEASURED).job).tables == RELATIVE["assumed"]  # one of its tables is
+    assert sigmas(ranking().job).tables == 0
+    with_tables, without = (ranking(name) for name in (MEASURED, "perlmutter"))
+    steps = [draw(replace(found, layouts=without.layouts)).steps for found in (with_tables, without)]
+    apart = np.flatnonzero(np.all(steps[0] == steps[1], axis=0))
+    assert 0 < len(apart) < len(without)  # grids that no table is for
+
+
+def test_samples_of_a_measured_table_are_the_step_with_its_times_multiplied():
+    found = ranking(MEASURED)
+    factors = np.array([[0.5], [1.0], [2.0]])
+
+    def steps(factor):
+        tables = tuple(replace(table, factor=factor) for table in found.job.tables)
+        return step_time(replace(found.job, tables=tables), found.layouts, found.rate)
+
+    assert np.array_equal(steps(factors), np.stack([steps(float(factor)) for factor in factors[:, 0]]))
+    assert np.all(np.diff(steps(factors), axis=0) >= 0)
