@@ -78,7 +78,7 @@ class Settings:
     `flash_version`, of the attention kernel.
     """
 
-    fidelity: Fidelity = "flat"
+    fidelity: Fidelity = "full"
     activation_bytes: float | None = None
     weight_bytes: float | None = None
     gradient_bytes: float | None = None
