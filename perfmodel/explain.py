@@ -113,7 +113,7 @@ def timeline(explanation: Explanation) -> tuple[list[Event], float]:
     """The events of one micro-step of an explained grid, and its end; full fidelity only."""
     job, layout, rate = explanation.job, explanation.layout, explanation.rate
     if rate is None or job.settings.fidelity != "full":
-        raise UsageError(f"a timeline needs fidelity full, not {job.settings.fidelity}")
+        raise UsageError(f"a timeline exists at full fidelity only, not at {job.settings.fidelity}")
     return play(segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings))
 
 

@@ -1,34 +1,67 @@
 """Files written whole or not at all."""
 
+import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path` in one go: a reader, or an interruption, never meets half a file.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write `content` to `path` in one go: a reader, or an interruption, never meets half a file.
 
     A file that exists keeps its mode, a link stays a link. Only what is no file (a pipe, a device) is written in place.
     """
-    try:
+    written = content.encode() if isinstance(content, str) else content
+    with _told(path):
         target = path.resolve()
-        mode = target.stat().st_mode if target.exists() else None
+        mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
-            with target.open("w", encoding="utf-8") as file:
-                file.write(text)
+            target.write_bytes(written)
             return
-        scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-        try:
-            with scratch.open("x", encoding="utf-8") as file:
-                if mode is not None:
-                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
-                file.write(text)
+        with _scratch(target) as scratch:
+            if mode is not None:
+                scratch.chmod(stat.S_IMODE(mode))
+            scratch.write_bytes(written)
             scratch.replace(target)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise what `write_whole` would raise, as far as that can be known without writing; nothing is left behind."""
+    with _told(path):
+        target = path.resolve()
+        mode = _mode(target)
+        if mode is not None and stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if mode is None or stat.S_ISREG(mode):
+            with _scratch(target):
+                pass
+
+
+def _mode(target: Path) -> int | None:
+    """What kind of file is there, and who may do what with it."""
+    return target.stat().st_mode if target.exists() else None
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Any failure in one sentence."""
+    try:
+        yield
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a name with NUL; RuntimeError: links in a circle
         raise PerfmodelError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+@contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """A new file beside `target`, which is gone at the end unless it was moved."""
+    scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        scratch.open("xb").close()
+        yield scratch
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -213,7 +213,8 @@ def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:
 
     A smaller micro-batch gathers the same weights more often and sends the same activations, and so does a shorter
     cache, on whatever links the placement gives: both are slower. With Z = 1 all take the same time, and the one with
-    least memory is to win.
+    least memory is to win. At full fidelity the last wave of a product's tiles can make a smaller micro-batch faster
+    all the same: by 0.01 % on one of 3,000 grids of eight shipped machines and models that were tried in full.
     """
     at, micro = (grid[fitting], rows.recompute, rows.weight_cache), np.asarray(rows.micro_batch)
     largest = np.zeros((grid[-1] + 1 if len(grid) else 0, len(RECOMPUTES), len(WEIGHT_CACHES) + 1), dtype=np.int64)

@@ -81,7 +81,7 @@ class Settings:
     kernel.
     """
 
-    fidelity: Fidelity = "flat"
+    fidelity: Fidelity = "full"
     activation_bytes: float | None = None
     weight_bytes: float | None = None
     gradient_bytes: float | None = None

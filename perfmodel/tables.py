@@ -16,7 +16,7 @@ from perfmodel.job import Job
 from perfmodel.layout import AXES, PLACEMENTS, Layout
 from perfmodel.memory import capacity
 from perfmodel.search import Ranking
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Sized
 from perfmodel.step import Prediction
 from perfmodel.workload import Model, closed_form_flops, closed_form_parameters, layer_flops
 
@@ -141,16 +141,49 @@ def explanation_record(explanation: Explanation) -> Record:
             "memory_capacity_B": explanation.memory_capacity,
             "compute_equation": explanation.compute_equation,
             "collectives": [asdict(collective) for collective in explanation.collectives],
-            "rejected": [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections],
+            "rejected": _rejected(explanation),
             "nearest_grid": _grid_record(explanation.nearest) if explanation.nearest else None,
         }
     )
 
 
-def timeline_record(events: list[Event], end: float) -> Record:
-    """The events of a micro-step in order of time."""
+def question_record(explanation: Explanation) -> Record:
+    """What a timeline is of: the job, the layout, the settings, and why the grid cannot run, if it cannot."""
+    job, layout = explanation.job, explanation.layout
+    return (
+        _job_record(job, int(layout.gpus))
+        | _layout_record(job, layout)
+        | {"settings": _settings_record(job.settings), "rejected": _rejected(explanation)}
+    )
+
+
+def timeline_record(explanation: Explanation, events: list[Event], end: float) -> Record:
+    """What a timeline is of, and the events of its micro-step in order of time."""
     ordered = sorted(events, key=lambda event: (event.start, event.end))
-    return {"micro_step_s": end, "events": [asdict(event) for event in ordered]}
+    return question_record(explanation) | {"micro_step_s": end, "events": [asdict(event) for event in ordered]}
+
+
+def _rejected(explanation: Explanation) -> list[Record]:
+    return [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections]
+
+
+def _settings_record(settings: Sized) -> Record:
+    """What a user may choose of how a step is run and counted."""
+    return {
+        "activation_bytes": settings.activation_bytes,
+        "weight_bytes": settings.weight_bytes,
+        "gradient_bytes": settings.gradient_bytes,
+        "data_gradient_bytes": settings.sent_gradient_bytes,
+        "optimizer": settings.optimizer,
+        "flash_attention": settings.flash_attention,
+        "flash_version": settings.flash_version,
+        "dropout": settings.dropout,
+        "vocabulary_multiple": settings.vocabulary_multiple,
+        "overlap": sorted(settings.overlap),
+        "contention": settings.contention,
+        "host_time_s": settings.host_time,
+        "ignore_memory": settings.ignore_memory,
+    }
 
 
 def model_record(model: Model) -> Record:

@@ -3,7 +3,7 @@
 The rules are those of `overlap`, told event by event instead of in closed form; the two agree to rounding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -180,8 +180,11 @@ def _backward(player: _Player, stage: Stage) -> None:
     player.put("compute", f"backward before {stage.name}", float(stage.others_back))
 
 
-def chrome_trace(events: list[Event]) -> dict[str, object]:
-    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, a thread a stream."""
+def chrome_trace(events: list[Event], of: Mapping[str, object]) -> dict[str, object]:
+    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, a thread a stream.
+
+    `of`: what was asked; the format keeps it, viewers pass over it.
+    """
     names = [
         {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": stream}}
         for tid, stream in enumerate(STREAMS)
@@ -197,4 +200,4 @@ def chrome_trace(events: list[Event]) -> dict[str, object]:
         }
         for event in events
     ]
-    return {"displayTimeUnit": "ms", "traceEvents": [*names, *complete]}
+    return {"displayTimeUnit": "ms", "otherData": dict(of), "traceEvents": [*names, *complete]}

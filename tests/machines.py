@@ -22,6 +22,17 @@ from perfmodel.sources import Figure, Source
 from perfmodel.units import GIBI
 from perfmodel.workload import Block, Model, Transformer
 
+# A config.json of a small Llama, as Hugging Face writes it.
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+    "intermediate_size": 4096,
+}
+
 GOLDEN = Path(__file__).parent / "golden"
 ASSUMED = Source("assumed", note="a round number for a test")
 

@@ -3,22 +3,19 @@
 Run as `python tools/machines_page.py` to compare, as `python tools/machines_page.py --write` to put them in place.
 """
 
-import argparse
 import dataclasses
-import re
-import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from page_tables import run, table
 from perfmodel import profiles
 from perfmodel.machine import Machine, Network
 from perfmodel.sources import PLAUSIBLE, Figure
 from perfmodel.units import show
 
 PAGE = Path(__file__).parents[1] / "docs" / "profiles.md"
-_TABLE = re.compile(r"<!-- (fields|machines|ranges) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def records(kind: Any = Machine) -> Iterator[type]:
@@ -33,11 +30,6 @@ def records(kind: Any = Machine) -> Iterator[type]:
         elif typing.get_origin(hint) is not typing.Annotated:
             waiting += [argument for argument in typing.get_args(hint) if argument is not Ellipsis]
     yield from seen
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
 
 
 def fields() -> str:
@@ -111,26 +103,7 @@ def ranges() -> str:
     return table(["unit", "least", "most"], [[names.get(unit, unit), *ends] for unit, ends in PLAUSIBLE.items()])
 
 
-def page() -> str:
-    """The page with its tables as they are now."""
-    tables = {"fields": fields, "machines": machines, "ranges": ranges}
-    return _TABLE.sub(
-        lambda found: f"<!-- {found[1]} -->\n{tables[found[1]]()}\n<!-- end -->", PAGE.read_text(encoding="utf-8")
-    )
-
-
-def main() -> None:
-    """Compare or, with --write, renew the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into the page")
-    write = parser.parse_args().write
-    text = page()
-    stale = text != PAGE.read_text(encoding="utf-8")
-    if stale and write:
-        PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.name}: {'fresh' if not stale else 'renewed' if write else 'stale'}")
-    sys.exit(stale and not write)
-
+TABLES = {"fields": fields, "machines": machines, "ranges": ranges}
 
 if __name__ == "__main__":
-    main()
+    run(PAGE, TABLES, __doc__)

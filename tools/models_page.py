@@ -3,13 +3,11 @@
 Run as `python tools/models_page.py` to compare, as `python tools/models_page.py --write` to put them in place.
 """
 
-import argparse
 import dataclasses
-import re
-import sys
 import typing
 from pathlib import Path
 
+from page_tables import run, table
 from perfmodel import models, units
 from perfmodel.models.architectures import ARCHITECTURES
 from perfmodel.models.files import BlockEntry, LayerEntry, ModelFile
@@ -17,14 +15,6 @@ from perfmodel.models.presets import PRESETS
 from perfmodel.workload import Transformer
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
-_TABLE = re.compile(r"<!-- (presets|keys|architectures) -->\n.*?<!-- end -->", re.DOTALL)
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; columns of numbers are set right."""
-    numbers = [all(re.match(r"[0-9]", row[column]) for row in rows) for column in range(len(heads))]
-    rule = ["--:" if number else "---" for number in numbers]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])
 
 
 def presets() -> str:
@@ -34,7 +24,7 @@ def presets() -> str:
         model = models.load(name)
         flops = units.show(model.forward_flops(model.sequence) / model.sequence, "flop")
         rows.append([f"`{name}`", f"{model.parameters:,}", flops, str(model.sequence), PRESETS[name].source])
-    return table(["name", "parameters", "a token forward", "sequence", "source"], rows)
+    return table(["name", "parameters", "a token forward", "sequence", "source"], rows, numbers_right=True)
 
 
 def keys() -> str:
@@ -63,26 +53,7 @@ def architectures() -> str:
     return table(["model_type", "what it is", "checked against"], rows)
 
 
-def page() -> str:
-    """The page with its tables as they are now."""
-    tables = {"presets": presets, "keys": keys, "architectures": architectures}
-    return _TABLE.sub(
-        lambda found: f"<!-- {found[1]} -->\n{tables[found[1]]()}\n<!-- end -->", PAGE.read_text(encoding="utf-8")
-    )
-
-
-def main() -> None:
-    """Compare or, with --write, renew the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into the page")
-    write = parser.parse_args().write
-    text = page()
-    stale = text != PAGE.read_text(encoding="utf-8")
-    if stale and write:
-        PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.name}: {'fresh' if not stale else 'renewed' if write else 'stale'}")
-    sys.exit(stale and not write)
-
+TABLES = {"presets": presets, "keys": keys, "architectures": architectures}
 
 if __name__ == "__main__":
-    main()
+    run(PAGE, TABLES, __doc__)

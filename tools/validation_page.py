@@ -18,7 +18,7 @@ from pathlib import Path
 
 import collective_errors
 import measured_sets
-from machines_page import table
+from page_tables import table
 from perfmodel import fitting, published, published_tables, validate
 from perfmodel.fitting import Fit
 from perfmodel.measured import COLUMNS, Measurement, Reading

@@ -14,7 +14,7 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import counts, options, sweep_command, validation_commands
+from perfmodel_cli import counts, options, printing, sweep_command, validation_commands
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
@@ -148,10 +148,10 @@ def explain(
     from perfmodel import tables
 
     wanted = explaining.parse_grid(grid)
-    asked = question.in_full() if timeline else question
-    explanation = explaining.explain(asked.job(), asked.space(int(wanted.gpus), 1), wanted)
+    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
     if timeline:
-        shown = tables.timeline_record(*explaining.timeline(explanation))
+        shown = tables.timeline_record(explanation, *explaining.timeline(explanation))
+        _tell_rejections(shown)
         _show(shown, shown["events"], output, lambda: _renderer("render_explanation").timeline(shown))
         return
     record = tables.explanation_record(explanation)
@@ -170,13 +170,16 @@ def trace(
     import json
 
     from perfmodel import explain as explaining
+    from perfmodel import tables
     from perfmodel.files import write_whole
     from perfmodel.timeline import chrome_trace
 
     wanted = explaining.parse_grid(grid)
-    explanation = explaining.explain(question.in_full().job(), question.space(int(wanted.gpus), 1), wanted)
+    explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
     events, end = explaining.timeline(explanation)
-    write_whole(Path(file), json.dumps(chrome_trace(events), allow_nan=False) + "\n")
+    of = tables.question_record(explanation)
+    _tell_rejections(of)
+    write_whole(Path(file), json.dumps(chrome_trace(events, of), allow_nan=False) + "\n")
     typer.echo(f"wrote {len(events):,} events of a micro-step of {end:.4g} s to {file}")
 
 
@@ -256,6 +259,14 @@ def models_show(
     _show(record, record["layers"], output, lambda: _renderer().model(record))
 
 
+def _tell_rejections(of: dict[str, Any]) -> None:
+    """Say on standard error that a timeline is of a grid that cannot run."""
+    for rejection in of["rejected"]:
+        printing.tell(f"rejected by {rejection['rule']}: {rejection['reason']}")
+    if of["rejected"]:
+        printing.tell("the timeline is of the setting that needs least memory, and cannot run")
+
+
 def _doubt(ranking: "Ranking") -> "Uncertainty":
     import numpy as np  # its random numbers alone take 8 ms to load
 
@@ -273,6 +284,4 @@ def _renderer(name: str = "render") -> ModuleType:
 def _show(
     record: dict[str, Any], rows: list[dict[str, Any]], output: options.Format, picture: "Callable[[], Any]"
 ) -> None:
-    from perfmodel_cli import printing
-
     printing.show(record, rows, output.value, picture)

@@ -1,18 +1,16 @@
-"""Scaling over counts of devices as a picture; needs matplotlib (perfmodel[plot])."""
+"""Scaling over counts of devices as a picture."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
+from perfmodel_cli.pictures import save
 
 
 def scaling(record: Mapping[str, Any], path: Path) -> None:
     """Above, the step split into computation and exposed communication; below, the efficiency."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PerfmodelError("--plot needs matplotlib: pip install 'perfmodel[plot]'") from None
+    from matplotlib.figure import Figure
+
     rows = [row for row in record["points"] if "grid" in row]
     places = range(len(rows))
     computed = [row["compute_time_s"] or 0.0 for row in rows]
@@ -30,7 +28,4 @@ def scaling(record: Mapping[str, Any], path: Path) -> None:
     grids = ["x".join(str(size) for size in row["grid"].values()) for row in rows]
     labels = [f"{row['gpus']}\n{grid}" for row, grid in zip(rows, grids, strict=True)]
     below.set_xticks(places, labels, fontsize="small")
-    try:
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
-    except OSError as error:
-        raise PerfmodelError(f"{path} cannot be written: {error.strerror}") from None
+    save(figure, path)

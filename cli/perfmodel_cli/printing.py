@@ -22,6 +22,11 @@ def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: s
         _print(picture())
 
 
+def tell(text: str) -> None:
+    """Say something beside the answer, on standard error."""
+    sys.stderr.write(f"perfmodel: {printable(text)}\n")
+
+
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
     import csv
 

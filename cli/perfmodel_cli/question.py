@@ -5,7 +5,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
@@ -38,7 +38,7 @@ class Question:
     recompute: options.Recompute = options.RecomputeChoice.any
     weight_cache: options.WeightCache = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn
-    fidelity: options.Fidelity = options.FidelityChoice.flat
+    fidelity: options.Fidelity = options.FidelityChoice.full
     optimizer: options.Optimizer = "adamw"
     flash_attention: options.Flash = True
     dropout: options.Dropout = False
@@ -49,10 +49,6 @@ class Question:
     host_time: options.HostTime = "42 us"
     contention: options.Contention = CONTENTION
     ignore_memory: options.IgnoreMemory = False
-
-    def in_full(self) -> "Question":
-        """The same at full fidelity, which what runs when is a question of."""
-        return replace(self, fidelity=options.FidelityChoice.full)
 
     def job(self, *, fix: str = "", maximum: str = "") -> "Job":
         """The job, its files read."""

@@ -18,22 +18,24 @@ _BAR = 40
 
 def explanation(record: Record) -> Group:
     """The answer of `explain`."""
-    lines = [
-        line(f"grid {grid_text(record)} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}"),
-        line(
-            f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
-            f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
-        ),
-    ]
     return Group(
         *heading(record),
-        *lines,
+        *_layout(record),
         *_verdict(record),
         _collectives(record),
         *_equations(record),
         *_times(record),
         _step(record),
         _memory(record),
+    )
+
+
+def _layout(record: Record) -> Iterable[Text]:
+    """The grid and how it is run."""
+    yield line(f"grid {grid_text(record)} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}")
+    yield line(
+        f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
+        f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
     )
 
 
@@ -77,7 +79,8 @@ def _collectives(record: Record) -> Table:
 
 def _equations(record: Record) -> Iterable[Text]:
     """The equations with their numbers, and where each bandwidth comes from."""
-    yield line("Equations, ring factor * bytes / bandwidth:", style="bold")
+    form = "way: bytes at bandwidth = time" if record["fidelity"] == "full" else "ring factor * bytes / bandwidth"
+    yield line(f"Equations, {form}:", style="bold")
     for entry in record["collectives"]:
         if entry["group_size"] > 1:
             yield line(f"  {entry['layer']}: {entry['equation']}")
@@ -134,9 +137,10 @@ def timeline(record: Record) -> Group:
     for index, event in enumerate(shown):
         if index == _SHOWN_EVENTS:
             add_row(table, "...", f"{len(events) - len(shown):,} more", "", "", "")
-        length = show(event["end"] - event["start"], "s")
-        add_row(table, event["stream"], event["name"], show(event["start"], "s"), length, _bar(event, record))
-    return Group(line(f"micro-step of {show(record['micro_step_s'], 's')}, {len(events):,} events"), table)
+        seconds = show(event["end"] - event["start"], "s")
+        add_row(table, event["stream"], event["name"], show(event["start"], "s"), seconds, _bar(event, record))
+    length = line(f"micro-step of {show(record['micro_step_s'], 's')}, {len(events):,} events")
+    return Group(*heading(record), *_layout(record), length, table)
 
 
 def _bar(event: Record, record: Record) -> str:

@@ -1,22 +1,19 @@
 """The command that asks the same question for several counts of devices."""
 
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from perfmodel.errors import NoGridError, UsageError
-from perfmodel_cli import counts, options
+from perfmodel.errors import NoGridError
+from perfmodel_cli import counts, options, printing
 from perfmodel_cli.question import Question, asks, example
 
 if TYPE_CHECKING:
     from perfmodel.sweep import Batch
 
-_PICTURES = (".png", ".svg")
 _PATIENCE = 2.0  # seconds without a word
 _Item = TypeVar("_Item")
 
@@ -43,13 +40,11 @@ def sweep(
     output: options.Output = options.Format.table,
 ) -> None:
     """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
-    if plot and Path(plot).suffix not in _PICTURES:
-        raise UsageError(f"--plot {plot!r}: wanted a name that ends in {' or '.join(_PICTURES)}")
     devices = counts.devices(gpus, "--gpus")
     from perfmodel import sweep as sweeping
-    from perfmodel_cli import printing
+    from perfmodel_cli import pictures
 
-    wanted = sweeping.Batch(batch, batch_per_gpu)
+    wanted, file = sweeping.Batch(batch, batch_per_gpu), pictures.wanted(plot)
     asked = replace(question, batch=_any_batch(wanted, devices))
     job = asked.job(fix=fix, maximum=maximum)
     space = asked.space(devices[0], 1)
@@ -64,10 +59,10 @@ def sweep(
         return render_sweep.sweep(record)
 
     printing.show(record, record["points"], output.value, picture)
-    if plot:
+    if file:
         from perfmodel_cli import plot_sweep
 
-        plot_sweep.scaling(record, Path(plot))
+        plot_sweep.scaling(record, file)
 
 
 def _any_batch(wanted: "Batch", devices: list[int]) -> int:
@@ -80,5 +75,5 @@ def _told(points: Iterable[_Item], total: int) -> Iterator[_Item]:
     start = time.monotonic()
     for done, point in enumerate(points, start=1):
         if time.monotonic() - start > _PATIENCE and done < total:
-            sys.stderr.write(f"perfmodel: {done} of {total} counts done\n")
+            printing.tell(f"{done} of {total} counts done")
         yield point

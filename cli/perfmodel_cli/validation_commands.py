@@ -14,7 +14,6 @@ from perfmodel_cli.question import example
 
 _TOLD = 20  # problems of a file that are told one by one
 _BOUND = 0.25
-_PICTURES = (".png", ".svg")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,12 +31,11 @@ def compare(
     plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
 ) -> None:
     """Hold predictions against measured steps: errors of size, and of order within groups."""
-    if plot and Path(plot).suffix not in _PICTURES:
-        raise UsageError(f"--plot {plot!r}: wanted a name that ends in {' or '.join(_PICTURES)}")
     from perfmodel import measured as reading
     from perfmodel import validate as validating
-    from perfmodel_cli import printing
+    from perfmodel_cli import pictures, printing
 
+    file = pictures.wanted(plot)
     rows = reading.read(Path(measured), machine=machine, model=model)
     found = validating.compare(rows)
     if not found.rows:
@@ -51,10 +49,10 @@ def compare(
         return render_validation.comparison(record)
 
     printing.show(record, record["rows"], output.value, picture)
-    if plot:
+    if file:
         from perfmodel_cli import plot_validation
 
-        plot_validation.scatter(record, Path(plot))
+        plot_validation.scatter(record, file)
 
 
 @example("perfmodel validate")

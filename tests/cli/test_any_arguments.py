@@ -31,7 +31,7 @@ OPTIONS = {
     "--recompute": st.sampled_from(["any", "none", "selective", "full"]),
     "--weight-cache": st.sampled_from(["any", "none", "forward", "all"]),
     "--placement": st.sampled_from(["axonn", "paper", "any"]),
-    "--fidelity": st.sampled_from(["flat", "paper"]),
+    "--fidelity": st.sampled_from(["full", "flat", "paper"]),
     "--optimizer": st.sampled_from(["adamw", "adamw-8bit", "sgd", "magic"]),
     "--bytes": st.sampled_from(["activations=4", "weights=1,gradients=4", "data-gradients=2", "w=2"]),
     "--vocabulary-multiple": st.integers(0, 4096),
@@ -69,7 +69,7 @@ def ask(run, sentence, read_csv):
     return asked
 
 
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @example(["--model", "gpt-5b", "--machine", "perlmutter", "--batch", 64, "--gpus", 64])
 @example(["--model", "gpt-tiny", "--machine", "summit", "--batch", 1, "--nodes", 2**31 - 1])
 @example(["--model", "gpt-tiny", "--machine", "vista", "--batch", 3, "--gpus", 1, "--fidelity", "paper"])
@@ -86,7 +86,7 @@ def test_any_question_has_an_answer_with_a_grid_or_a_sentence(ask, words):
     assert len(devices) == 1
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.tuples(*[st.integers(1, 12)] * 4), st.sampled_from(MODELS[:5]), st.sampled_from(MACHINES[:8]), st.integers(1, 64)
 )

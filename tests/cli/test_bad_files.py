@@ -4,15 +4,8 @@ import re
 
 import pytest
 
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 1024,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 16,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-    "intermediate_size": 4096,
-}
+from machines import LLAMA
+
 BASE = "base: perlmutter\n"
 
 

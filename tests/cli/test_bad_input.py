@@ -74,6 +74,16 @@ def test_bytes_that_make_no_sense_are_refused(refused, value):
     assert "activations, weights, gradients, data-gradients" in refused(*arguments({"--bytes": value}))
 
 
+@pytest.mark.parametrize(
+    "value", ["nan s", "inf s", "1e999 s", "-1 us", "2 s", "1 h", "5 GB", "42", "us", "", "1e-999999999999 x"]
+)
+def test_a_host_time_that_makes_no_sense_is_refused(refused, run, value):
+    asked = arguments({"--host-time": value})
+    text = refused(*asked)
+    assert "host" in text
+    assert run(*asked).code == 2
+
+
 @pytest.mark.parametrize("optimizer", ["nope", "", "Adam"])
 def test_an_unknown_optimizer_is_refused_with_those_known(refused, optimizer):
     text = refused(*arguments({"--optimizer": optimizer}))

@@ -74,17 +74,6 @@ def test_a_machine_given_is_the_one_predicted_for(run, file):
     assert here["rows"][0]["predicted_s"] < there["rows"][0]["predicted_s"]
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_a_picture_is_drawn(run, file, tmp_path, kind):
-    path = tmp_path / f"picture.{kind}"
-    assert run("compare", "--measured", file(*ROWS), "--plot", path).code == 0
-    assert path.read_bytes().startswith({"png": b"\x89PNG", "svg": b"<?xml"}[kind])
-
-
-def test_a_picture_of_another_kind_is_refused(refused, file):
-    assert "wanted a name that ends in .png or .svg" in refused("compare", "--measured", file(*ROWS), "--plot", "a.pdf")
-
-
 def test_validate_lists_every_check(run):
     answer = run("validate", "--format", "json")
     assert answer.code == 0
@@ -92,6 +81,12 @@ def test_validate_lists_every_check(run):
     assert [one["check"] for one in record["checks"]][:2] == ["batch time", "computation"]
     assert sum(one["rows"] for one in record["checks"]) == len(record["rows"]) == record["summary"]["rows"]
     assert all(row["source"] for row in record["rows"])
+
+
+@pytest.mark.parametrize("bound", ["nan", "inf", "-inf", "-0.1", "1e999"])
+def test_a_bound_that_is_no_share_is_refused(refused, run, bound):
+    assert "bound" in refused("validate", "--bound", bound)
+    assert run("validate", "--bound", bound).code == 2
 
 
 def test_validate_ends_with_1_above_the_bound(run):

@@ -39,6 +39,13 @@ def record(request, explain):
     return explain(grid, **options)
 
 
+@pytest.fixture(scope="module", params=GRIDS.values(), ids=GRIDS.keys())
+def simple_record(request, explain):
+    """The same at flat fidelity, or at paper fidelity where that is asked for: bytes over bandwidth, no more."""
+    grid, options = request.param
+    return explain(grid, **{"fidelity": "flat"} | options)
+
+
 def layout(record):
     return Layout(**record["grid"], placement=PLACEMENTS.index(tuple(record["placement"])))
 
@@ -51,13 +58,18 @@ def quantity(text):
     pytest.fail(f"{text!r} is no time")
 
 
+def calculated(text):
+    """The value of `3/4 * 12 * 5 / (2 * 4) * 2 B / 38 GB/s`."""
+    for prefix, factor in PREFIXES.items():
+        text = re.sub(rf"({NUMBER}) {prefix}(B/s|flop/s|flop|B)(?= |$|\))", rf"(\1 * {factor})", text)
+    assert re.fullmatch(r"[\d.e+*/() ]+", text), text
+    return eval(text)  # noqa: S307 - digits and operators alone
+
+
 def worked_out(equation):
     """Both sides of `(1) 3/4 * 12 * 5 / (2 * 4) * 2 B / 38 GB/s = 9.4 ms`, the left one calculated."""
     left, right = re.sub(r"^\(\d\) ", "", equation).split(" = ")
-    for prefix, factor in PREFIXES.items():
-        left = re.sub(rf"({NUMBER}) {prefix}(B/s|flop/s|flop|B)(?= |$|\))", rf"(\1 * {factor})", left)
-    assert re.fullmatch(r"[\d.e+*/() ]+", left), left
-    return eval(left), quantity(right)  # noqa: S307 - digits and operators alone
+    return calculated(left), quantity(right)
 
 
 def shown_ranks(text):
@@ -125,22 +137,44 @@ def test_a_group_of_one_sends_nothing(record):
             assert entry["time_per_call_s"] > 0
 
 
-def test_equations_work_out_to_the_time_shown(record):
-    for entry in record["collectives"]:
+def test_below_full_fidelity_equations_work_out_to_the_time_shown(simple_record):
+    for entry in simple_record["collectives"]:
         if entry["group_size"] > 1:
             left, right = worked_out(entry["equation"])
             assert left == pytest.approx(entry["time_per_call_s"], rel=0.01), entry  # a bandwidth has three digits
             assert right == pytest.approx(entry["time_per_call_s"], rel=0.005), entry
 
 
-def test_the_equation_of_compute_works_out_to_the_time_shown(record):
-    if record["fidelity"] == "paper":
-        assert record["compute_equation"] == "the paper's model has no computation"
+def test_below_full_fidelity_the_equation_of_compute_works_out_to_the_time_shown(simple_record):
+    if simple_record["fidelity"] == "paper":
+        assert simple_record["compute_equation"] == "the paper's model has no computation"
         return
-    equation = re.fullmatch(r"(.*? = \S+ \w+) \(.*\)", record["compute_equation"])[1]
+    equation = re.fullmatch(r"(.*? = \S+ \w+) \(.*\)", simple_record["compute_equation"])[1]
     left, right = worked_out(equation)
-    assert left == pytest.approx(record["compute_time_s"], rel=0.01)
-    assert right == pytest.approx(record["compute_time_s"], rel=0.005)
+    assert left == pytest.approx(simple_record["compute_time_s"], rel=0.01)
+    assert right == pytest.approx(simple_record["compute_time_s"], rel=0.005)
+
+
+def test_at_full_fidelity_equations_name_the_way_and_no_ring_beats_its_bandwidth(record):
+    for entry in record["collectives"]:
+        if entry["group_size"] == 1 or record["fidelity"] != "full":
+            continue
+        form = r"(?:\(\d\) )?(ring|tree|switch), (?:LL|Simple|NVLS): (.*) at (.*) of (\d+) ranks = (.*)"
+        way, buffer, rate, ranks, time = re.fullmatch(form, entry["equation"]).groups()
+        size = int(ranks)
+        assert size == entry["group_size"]
+        assert calculated(buffer) == pytest.approx(entry["buffer_B"], rel=1e-5)
+        assert calculated(rate) == pytest.approx(entry["bandwidth_B_per_s"], rel=0.005)
+        assert quantity(time) == pytest.approx(entry["time_per_call_s"], rel=0.005)
+        passes = 2 if entry["operation"] == "all-reduce" else 1
+        if way == "ring":
+            assert entry["time_per_call_s"] > passes * (size - 1) / size * calculated(buffer) / calculated(rate) * 0.99
+
+
+def test_at_full_fidelity_computation_takes_longer_than_its_large_products_alone_would(record):
+    if record["fidelity"] == "full":
+        assert record["compute_equation"].startswith("kernels one by one; large matrix products at ")
+        assert 0 < record["gemm_rate_utilization"] < 1
 
 
 def test_collectives_sum_to_the_terms_of_the_step(record, close):

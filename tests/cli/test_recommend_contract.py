@@ -92,7 +92,7 @@ def test_the_answer_has_the_keys_and_types_of_the_contract(recommend):
 def test_the_question_is_repeated_in_the_answer(recommend):
     record = recommend(model="gpt-20b", machine="perlmutter", gpus=64, batch=512, seq=1024)
     asked = ("model", "machine", "gpus", "nodes", "batch_sequences", "sequence_length", "fidelity")
-    assert [record[key] for key in asked] == ["gpt-20b", "perlmutter", 64, 16, 512, 1024, "flat"]
+    assert [record[key] for key in asked] == ["gpt-20b", "perlmutter", 64, 16, 512, 1024, "full"]
     assert record["device"] == "NVIDIA A100-SXM4-40GB"
 
 

@@ -44,7 +44,6 @@ def test_other_fidelities_have_answers_too(run, fidelity):
         (("--gpus", "16", "--batch", 64, "--batch-per-gpu", 4), "either --batch or --batch-per-gpu"),
         (("--gpus", "16,,32", "--batch", 64), "separated by commas"),
         (("--gpus", "0", "--batch", 64), "separated by commas"),
-        (("--gpus", "16", "--batch", 64, "--plot", "a.pdf"), ".png or .svg"),
         (("--gpus", "30", "--batch", 64), "not whole nodes"),
     ],
 )
@@ -62,13 +61,6 @@ def test_a_plot_is_written_and_is_the_same_each_time(run, tmp_path, suffix):
     assert paths[0].stat().st_size > 1000
     if suffix == "png":
         assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
-def test_a_plot_that_cannot_be_written_is_a_sentence(run, tmp_path):
-    pytest.importorskip("matplotlib")
-    answer = run(*ASKED, "--gpus", "16", "--batch", 64, "--plot", tmp_path / "none" / "a.png")
-    assert answer.code == 1
-    assert "cannot be written" in answer.err
 
 
 def test_recommend_tells_throughput_baselines_training_and_chances(run):

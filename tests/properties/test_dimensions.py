@@ -1,4 +1,4 @@
-"""The model run on quantities with units: every term is a time, a size or a rate, for one layout and for many."""
+"""Paper and flat fidelity run on quantities with units: every term is a time, a size or a rate, for one and many."""
 
 from dataclasses import fields, replace
 
@@ -39,7 +39,7 @@ def question(monkeypatch):
     def build(**chosen):
         sizes = ("activation_bytes", "weight_bytes", "gradient_bytes", "reserve", "communicator_buffer")
         given = {name: getattr(PLAIN, name) * BYTE for name in sizes}
-        found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **chosen)
+        found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **{"fidelity": "flat"} | chosen)
         bandwidths = found.bandwidths
         rate = BYTE / SECOND
         rates = {name: getattr(bandwidths, name) * rate for name in ("inside", "between", "links")}

@@ -29,7 +29,6 @@ MODELS = (
 MACHINES = (*EVERY_SHAPE, script_machine("perlmutter"), script_machine("frontier"))
 CHOICES = st.fixed_dictionaries(
     {
-        "fidelity": st.sampled_from(["flat", "paper"]),
         "optimizer": st.sampled_from(["adamw", "sgd"]),
         "flash_attention": st.booleans(),
         "dropout": st.booleans(),
@@ -37,12 +36,19 @@ CHOICES = st.fixed_dictionaries(
         "vocabulary_multiple": st.sampled_from([0, 1, 128]),
     }
 )
-JOBS = st.builds(
-    lambda model, where, chosen: job(model, where, batch=720, **chosen),
-    st.sampled_from(MODELS),
-    st.sampled_from(MACHINES),
-    CHOICES,
-)
+
+
+def jobs(*fidelities):
+    return st.builds(
+        lambda model, where, fidelity, chosen: job(model, where, batch=720, fidelity=fidelity, **chosen),
+        st.sampled_from(MODELS),
+        st.sampled_from(MACHINES),
+        st.sampled_from(fidelities),
+        CHOICES,
+    )
+
+
+JOBS = jobs("full", "flat", "paper")
 COUNTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 24, 36, 48, 60, 72, 144, 192, 720, 1000])
 
 
@@ -192,8 +198,8 @@ def test_at_paper_fidelity_it_holds_without_moving_the_places(model, where, layo
     assert communicate(there, layout.exchanged()).total == pytest.approx(communicate(here, layout).total, rel=1e-12)
 
 
-@given(JOBS, one_layout(), st.floats(1e-3, 1e3))
-def test_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout, factor):
+@given(jobs("flat", "paper"), one_layout(), st.floats(1e-3, 1e3))
+def test_below_full_fidelity_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout, factor):
     settings, bandwidths = question.settings, question.bandwidths
     sizes = {name: factor * getattr(settings, name) for name in ("activation_bytes", "weight_bytes", "gradient_bytes")}
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)

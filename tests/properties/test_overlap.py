@@ -158,7 +158,7 @@ def test_full_recomputation_runs_the_blocks_once_more():
 def test_a_trace_has_every_event_once_with_its_duration():
     parts, mode = parts_and_mode(asked(MODELS["one block"]), Layout(2, 1, 4, 1, 0, 1, 2, 0))
     events, end = play(parts, mode)
-    trace = chrome_trace(events)["traceEvents"]
+    trace = chrome_trace(events, {"model": "one block"})["traceEvents"]
     complete = [entry for entry in trace if entry["ph"] == "X"]
     assert len(complete) == len(events)
     assert max(entry["ts"] + entry["dur"] for entry in complete) == pytest.approx(end * 1e6)

@@ -190,19 +190,19 @@ def test_best_ranking_and_counts_are_those_of_brute_force(name):
 
 
 def test_a_micro_batch_is_not_chosen_for_the_last_digit_of_its_time():
-    # Without z nothing depends on the micro-batch but rounding, so the least memory decides.
-    question = job(gpt(), machine(8), batch=720)
+    # Without z nothing at flat fidelity depends on the micro-batch but rounding, so the least memory decides.
+    question = job(gpt(), machine(8), batch=720, fidelity="flat")
     found = rank(question, Space(8, top=100))
     assert set(found.layouts.micro_batch[found.layouts.z == 1].tolist()) == {1}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     gpus=st.sampled_from([1, 2, 6, 8, 12, 18]),
     where=st.sampled_from(EVERY_SHAPE),
     batch=st.sampled_from([1, 6, 30, 36]),
     placements=st.lists(st.sampled_from(ANY), min_size=1, max_size=4, unique=True).map(tuple),
-    fidelity=st.sampled_from(["paper", "flat"]),
+    fidelity=st.sampled_from(["paper", "flat", "full"]),
     heads=st.sampled_from([(8, 8), (12, 4), (6, 3)]),
     top=st.sampled_from([1, 3, 1000]),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.files import write_whole
+from perfmodel.files import check_writable, write_whole
 
 
 def mode(path):
@@ -27,6 +27,19 @@ def test_a_file_keeps_its_mode(tmp_path):
     path.chmod(0o640)
     write_whole(path, "text")
     assert (path.read_text(), mode(path)) == ("text", 0o640)
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    write_whole(tmp_path / "new", b"\x89\r\n")
+    assert (tmp_path / "new").read_bytes() == b"\x89\r\n"
+
+
+def test_a_file_that_can_be_written_is_not_touched_by_the_question(tmp_path):
+    path = tmp_path / "old"
+    path.write_text("text")
+    check_writable(path)
+    check_writable(tmp_path / "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "text")]
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -49,9 +62,10 @@ def test_a_pipe_is_written_in_place(tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
+@pytest.mark.parametrize("act", [lambda path: write_whole(path, "text"), check_writable], ids=["write", "ask"])
 @pytest.mark.parametrize("name", ["", "none/x", "a\0b", "circle"])
-def test_what_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path, name):
+def test_what_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path, name, act):
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(PerfmodelError, match="cannot be written"):
-        write_whole(Path(f"{tmp_path}/{name}"), "text")
+        act(Path(f"{tmp_path}/{name}"))
     assert [path.name for path in tmp_path.iterdir()] == ["circle"]

@@ -20,7 +20,7 @@ def test_at_paper_fidelity_a_step_is_its_communication():
 
 
 def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
-    question = job()
+    question = job(fidelity="flat")
     rate = gemm_rate(question)
     found = predict(question, LAYOUT, rate)
     assert found.compute == compute_time(question, LAYOUT, rate)
@@ -29,7 +29,7 @@ def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
     assert found.memory == occupy(question, LAYOUT)
 
 
-@pytest.mark.parametrize("fidelity", ["paper", "flat"])
+@pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])
 def test_the_search_ranks_by_the_step_that_is_shown(fidelity):
     question = job(fidelity=fidelity)
     rate = None if fidelity == "paper" else gemm_rate(question)

@@ -42,7 +42,7 @@ def test_without_uncertainty_every_sample_is_the_prediction(machine, fidelity):
     assert len(certain.contenders()) == 1
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(machine=st.sampled_from(MACHINES), fidelity=st.sampled_from(FIDELITIES), seed=st.integers(0, 99))
 def test_chances_sum_to_one_and_those_named_reach_ninety_percent(machine, fidelity, seed):
     drawn = draw(ranking(machine, fidelity, gpus=4), seed)
