@@ -13,8 +13,8 @@ _TIMEOUT = 240
 def on_ranks(ranks, function, *arguments):
     """What `function(rank, *arguments)` returns on each rank of a gloo world, in the order of ranks.
 
-    `function` stands at the top of a module of this folder, by whose name the ranks find it; its result is pickled without torch's tensors
-    shared (return numbers, numpy arrays or nested lists of them).
+    `function` stands at the top of a module of this folder, by whose name the ranks find it; what it returns is
+    pickled: numbers, numpy arrays, or nested lists of them.
     """
     with tempfile.TemporaryDirectory() as folder:
         pipes, processes = [], []
