@@ -18,8 +18,9 @@ from perfmodel.launch import draws
 from perfmodel.launch.groups import Axis, Grid
 
 WHOLE = Axis("none")  # splits nothing
-# Which axes a parameter is split over; the order in which flat tensors hold them.
-SECTIONS = ("sharded", "x", "y", "xy", "none")
+# Which axes a parameter is split over; the order in which flat tensors hold them. "partial" is split over none, but
+# each rank of x finds only its heads' part of the gradient.
+SECTIONS = ("sharded", "x", "y", "xy", "none", "partial")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,10 +112,10 @@ class Weight(Held):
 class Vector(Held):
     """A bias, the scale of a norm, positions: copies over Z and data, used as it is."""
 
-    def __init__(self, piece: Piece) -> None:
-        """Split over one axis, or x and y joined, or none."""
+    def __init__(self, piece: Piece, *, partial: bool = False) -> None:
+        """Split over one axis, or x and y joined, or none; `partial` where the heads of x share it."""
         axis = piece.over_rows if piece.over_rows.size > 1 else piece.over_columns
-        super().__init__(piece, axis.name if axis.size > 1 else "none")
+        super().__init__(piece, "partial" if partial else axis.name if axis.size > 1 else "none")
 
     def place(self, values: torch.Tensor, gradient: torch.Tensor) -> None:
         """What autograd finds is moved into the accumulated gradient at once."""
@@ -203,5 +204,5 @@ def _sections(held: tuple[Held, ...]) -> tuple[tuple[str, int, int], ...]:
 
 def copies(grid: Grid, section: str) -> int:
     """Ranks of the tensor block (X * Y * Z) that hold the same elements of a section."""
-    split = {"sharded": grid.xy.size * grid.z.size, "x": grid.x.size, "y": grid.y.size, "xy": grid.xy.size, "none": 1}
-    return grid.xy.size * grid.z.size // split[section]
+    split = {"sharded": grid.xy.size * grid.z.size, "x": grid.x.size, "y": grid.y.size, "xy": grid.xy.size}
+    return grid.xy.size * grid.z.size // split.get(section, 1)
