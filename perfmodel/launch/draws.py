@@ -15,7 +15,7 @@ _WEYL = 0x9E3779B97F4A7C15 - (1 << 64)  # as signed 64-bit numbers, in which tor
 _FIRST = 0xBF58476D1CE4E5B9 - (1 << 64)
 _SECOND = 0x94D049BB133111EB - (1 << 64)
 _BITS = 53  # of a float64's significand
-_CHUNK = 1 << 20  # elements drawn at once: their hashes take 16 bytes each
+CHUNK = 1 << 20  # elements drawn at once: their hashes take 16 bytes each
 
 
 def key(seed: int, stream: str) -> int:
@@ -54,8 +54,8 @@ def normal(index: torch.Tensor, key: int) -> torch.Tensor:
 
 def fill_normal(flat: torch.Tensor, index: "Index", key: int, std: float) -> None:
     """Fill a flat tensor with normal numbers by the index that each element has in the whole matrix."""
-    for start in range(0, flat.numel(), _CHUNK):
-        places = torch.arange(start, min(start + _CHUNK, flat.numel()), device=flat.device)
+    for start in range(0, flat.numel(), CHUNK):
+        places = torch.arange(start, min(start + CHUNK, flat.numel()), device=flat.device)
         flat[start : start + len(places)] = (std * normal(index(places), key)).to(flat.dtype)
 
 

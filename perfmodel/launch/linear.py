@@ -52,7 +52,7 @@ class _Linear(torch.autograd.Function):
         ctx: Any, inputs: torch.Tensor, values: torch.Tensor, bias: torch.Tensor | None, layer: Linear
     ) -> torch.Tensor:
         """`values` is an argument so that autograd comes back here even where the inputs need no gradient."""
-        inputs = inputs.to(_dtype(inputs, values))
+        inputs = inputs.to(product_dtype(values))
         weight = layer.schedule.gather(layer.weight, inputs.dtype)
         outputs = layer.products.nt(inputs, weight)
         layer.at.y.all_reduce(outputs).wait()
@@ -71,19 +71,29 @@ class _Linear(torch.autograd.Function):
         weight = schedule.gather(layer.weight, inputs.dtype, backward=True)
         scatter_first = at.x.size == 1 and at.z.size > 1 and "reduce-scatter" in schedule.overlap
         if scatter_first:
-            schedule.scatter(layer.weight, layer.products.tn(gradient, inputs))
+            _scatter(layer, gradient, inputs)
         back = layer.products.nn(gradient, weight)
         pending = at.x.all_reduce(back)
         if "all-reduce" not in schedule.overlap:
             pending.wait()
         if not scatter_first:
-            schedule.scatter(layer.weight, layer.products.tn(gradient, inputs))
+            _scatter(layer, gradient, inputs)
         of_bias = gradient.sum(0).to(ctx.given) if ctx.with_bias else None
         pending.wait()
         return back, None, of_bias, None
 
 
-def _dtype(inputs: torch.Tensor, values: torch.Tensor) -> torch.dtype:
+def _scatter(layer: Linear, gradient: torch.Tensor, inputs: torch.Tensor) -> None:
+    """dW = dO^T I, on its way to where it is accumulated."""
+    weight, schedule = layer.weight, layer.schedule
+    if layer.at.z.size == 1 and weight.gradient.dtype == inputs.dtype:
+        weight.accumulate_product(gradient.t(), inputs)
+        schedule.scattered(weight)
+    else:
+        schedule.scatter(weight, layer.products.tn(gradient, inputs))
+
+
+def product_dtype(values: torch.Tensor) -> torch.dtype:
     """The format of the products: the weight's own, or that of autocast."""
-    kind = inputs.device.type
+    kind = values.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else values.dtype
