@@ -35,5 +35,5 @@ class _Gated(torch.autograd.Function):
 
 
 def _pairs(inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    gate, up = inputs.unflatten(-1, (-1, 2)).unbind(-1)
+    gate, up = inputs.view(*inputs.shape[:-1], -1, 2).unbind(-1)
     return gate, up

@@ -78,10 +78,9 @@ class Attention(nn.Module):
 
 def _flash(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, _: MicroStep) -> torch.Tensor:
     """Drops no scores: the kernel would draw from a state of its own, so that no two grids would drop the same."""
-    grouped = {"enable_gqa": True} if queries.shape[2] != keys.shape[2] else {}
-    outputs = scaled_dot_product_attention(
-        *(part.transpose(1, 2) for part in (queries, keys, values)), is_causal=True, **grouped
-    )
+    grouped = queries.shape[2] != keys.shape[2]
+    queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
+    outputs = scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=grouped)
     return outputs.transpose(1, 2).flatten(2)
 
 
@@ -92,12 +91,15 @@ class _Split(torch.autograd.Function):
     def forward(ctx: Any, joined: torch.Tensor, groups: int, shared: int, width: int) -> tuple[torch.Tensor, ...]:
         """Each (sequences, positions, heads, features)."""
         ctx.shared = shared
-        parts = joined.unflatten(-1, (groups, shared + 2, width)).split((shared, 1, 1), -2)
+        grouped = joined.view(*joined.shape[:-1], groups, shared + 2, width)
+        parts = torch.split(grouped, (shared, 1, 1), -2)
         return tuple(part.flatten(-3, -2).clone(memory_format=torch.contiguous_format) for part in parts)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         """Joined again."""
-        sizes = ctx.shared, 1, 1
-        parts = [part.unflatten(-2, (-1, size)) for part, size in zip(gradients, sizes, strict=True)]
+        before, width = gradients[0].shape[:-2], gradients[0].shape[-1]
+        parts = [
+            part.reshape(*before, -1, size, width) for part, size in zip(gradients, (ctx.shared, 1, 1), strict=True)
+        ]
         return torch.cat(parts, -2).flatten(-3), None, None, None

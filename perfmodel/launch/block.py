@@ -32,7 +32,7 @@ class DecoderBlock(nn.Module):
     """Residuals around attention and MLP; where there is one norm, both read what it gives and are added together."""
 
     def __init__(self, plan: Plan, records: Records, *, name: str, blocks: int, flash: bool) -> None:
-        """`records` are the layers by name; what is added to the residual starts smaller the more `blocks` there are."""
+        """`records`: the layers by name. What is added to the residual starts smaller the more `blocks` there are."""
         super().__init__()
         added = STD / math.sqrt(2 * blocks)
 

@@ -1,4 +1,4 @@
-"""A stack of linear layers with GELU between them, normal and transposed in turn: the least that shows the algorithm."""
+"""Linear layers with GELU between them, normal and transposed in turn: the least that shows the algorithm."""
 
 from itertools import pairwise
 

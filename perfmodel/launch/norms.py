@@ -54,7 +54,7 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-        """dx = (g - mean(g) - x' mean(g x')) / deviation, with x' normalised, g the gradient by the scale."""
+        """(g - mean(g) - x mean(g x)) / deviation, where x is normalised and g is what arrives times the scale."""
         inputs, scale, mean, inverse = ctx.saved_tensors
         normalised, gradient = (inputs.to(mean.dtype) - mean) * inverse, gradients[0].to(mean.dtype)
         scaled = gradient * scale.to(mean.dtype)

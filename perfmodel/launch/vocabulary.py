@@ -42,7 +42,8 @@ class Table(nn.Module):
 
     def gather(self, dtype: torch.dtype) -> torch.Tensor:
         """This rank's rows; whoever needs them twice keeps them."""
-        return self.schedule.gather(self.weight, dtype, backward=True)
+        rows: torch.Tensor = self.schedule.gather(self.weight, dtype, backward=True)
+        return rows
 
     def local(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(row here, whether it is here) of each token."""
@@ -84,7 +85,8 @@ class Embedding(nn.Module):
         known = self.positions.piece.rows
         if tokens.shape[1] > known:
             raise UsageError(f"a sequence of {tokens.shape[1]} tokens, but the model has {known} learned positions")
-        return hidden + self.positions()[: tokens.shape[1]].to(hidden.dtype)
+        learned: torch.Tensor = self.positions()
+        return hidden + learned[: tokens.shape[1]].to(hidden.dtype)
 
 
 class Head(nn.Module):
@@ -121,7 +123,7 @@ class _LookUp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, None]:
-        """Rows are summed as torch's own embedding sums them, where products run in bf16 in fp32; row -1 is nobody's."""
+        """Rows are summed by torch's own kernel, on GPUs in fp32; one row more takes what is not here."""
         (row, here), table = ctx.saved_tensors, ctx.table
         whole = _joined(table.grid.y, gradients[0].flatten(0, -2))
         row = torch.where(here, row, table.rows).flatten()
