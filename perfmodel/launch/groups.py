@@ -68,12 +68,18 @@ class Axis:
         return whole, _all_gather(whole, part.contiguous(), group=self.group, async_op=True)
 
     def reduce_scatter(self, whole: torch.Tensor) -> tuple[torch.Tensor, Pending]:
-        """This rank's part of the sum of everybody's `whole`, cut along the first dimension."""
+        """This rank's part of the sum of everybody's `whole`, cut along the first dimension; `whole` may be written to.
+
+        Gloo's reduce-scatter takes a third longer than its all-reduce (16 MiB, 2 to 8 ranks), which stands in for it.
+        """
         if self.size == 1:
             return whole, NOTHING
-        part = whole.new_empty((whole.shape[0] // self.size, *whole.shape[1:]))
         self.ledger.add("reduce-scatter", self.name, whole.numel(), whole.dtype)
-        return part, _reduce_scatter(part, whole.contiguous(), group=self.group, async_op=True)
+        whole = whole.contiguous()
+        if dist.get_backend(self.group) == "gloo":
+            return self.part(whole, 0), dist.all_reduce(whole, group=self.group, async_op=True)
+        part = whole.new_empty((whole.shape[0] // self.size, *whole.shape[1:]))
+        return part, _reduce_scatter(part, whole, group=self.group, async_op=True)
 
     def part(self, tensor: torch.Tensor, dimension: int) -> torch.Tensor:
         """This rank's equal part of `tensor` along a dimension; a view."""

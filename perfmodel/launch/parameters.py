@@ -89,6 +89,7 @@ class Held(nn.Module):
     """A parameter on this rank: its piece, its values, and the gradient that a step accumulates."""
 
     gradient: torch.Tensor
+    untouched: bool
 
     def __init__(self, piece: Piece, section: str) -> None:
         """Nothing is allocated before `hold` gives it a place."""
@@ -99,6 +100,15 @@ class Held(nn.Module):
     def place(self, values: torch.Tensor, gradient: torch.Tensor) -> None:
         """Keep values and gradient in these flat views."""
         self.values, self.gradient = nn.Parameter(values), gradient
+        self.untouched = True
+
+    def accumulate(self, gradient: torch.Tensor) -> None:
+        """Add to the step's gradient; the first to come saves clearing it before."""
+        if self.untouched:
+            self.gradient.copy_(gradient)
+        else:
+            self.gradient.add_(gradient)
+        self.untouched = False
 
 
 class Weight(Held):
@@ -107,6 +117,12 @@ class Weight(Held):
     def __init__(self, piece: Piece) -> None:
         """See `Piece`."""
         super().__init__(piece, "sharded")
+
+    def accumulate_product(self, left: torch.Tensor, right: torch.Tensor) -> None:
+        """Add a product to the step's gradient without writing it anywhere before; for a weight that Z leaves whole."""
+        block = self.gradient.view(self.piece.block)
+        torch.addmm(block, left, right, beta=0 if self.untouched else 1, out=block)
+        self.untouched = False
 
 
 class Vector(Held):
@@ -129,7 +145,7 @@ class Vector(Held):
 
     def _collect(self, values: torch.Tensor) -> None:
         assert values.grad is not None  # noqa: S101 - torch calls this once there is one
-        self.gradient.add_(values.grad)
+        self.accumulate(values.grad)
         values.grad = None
 
 
@@ -157,7 +173,14 @@ class Flat:
 
     def clear(self) -> None:
         """Forget the gradient."""
-        self.gradient.zero_()
+        for one in self.held:
+            one.untouched = True
+
+    def complete(self) -> None:
+        """The gradient of what a step has not used is zero."""
+        for one in self.held:
+            if one.untouched:
+                one.gradient.zero_()
 
 
 def hold(

@@ -83,7 +83,7 @@ class Schedule:
     def _settle(self) -> None:
         weight, part, pending = self._scatters.popleft()
         pending.wait()
-        weight.gradient.add_(part)
+        weight.accumulate(part)
         self.scattered(weight)
 
     def _arrive(self, weight: Weight, dtype: torch.dtype) -> torch.Tensor:
