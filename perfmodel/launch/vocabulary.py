@@ -97,7 +97,7 @@ class Head(nn.Module):
         super().__init__()
         self.table = Table(plan, layer.name, layer, padded=padded) if tied_to is None else tied_to
         self.table.tied = tied_to is not None
-        piece = Piece(f"{layer.name}.bias", padded, 1, over_rows=plan.grid.xy)
+        piece = Piece(f"{layer.name}.bias", padded, 1, over_rows=plan.grid.xy, drawn=layer.vocabulary)
         self.bias = Vector(piece) if layer.bias else None
 
     def forward(self, hidden: torch.Tensor, targets: torch.Tensor, scale: float) -> torch.Tensor:
