@@ -92,7 +92,7 @@ class _Split(torch.autograd.Function):
         """Each (sequences, positions, heads, features)."""
         ctx.shared = shared
         grouped = joined.view(*joined.shape[:-1], groups, shared + 2, width)
-        parts = torch.split(grouped, (shared, 1, 1), -2)
+        parts = torch.split(grouped, [shared, 1, 1], -2)
         return tuple(part.flatten(-3, -2).clone(memory_format=torch.contiguous_format) for part in parts)
 
     @staticmethod

@@ -97,6 +97,7 @@ def _deviation(grid, case):
     model.schedule.finish()
     flat.complete()
     _sum(grid, flat, total)
+    assert torch.isfinite(flat.gradient).all(), "NaN compares as equal to anything"
     wanted = torch.cat([_share(grid, hidden[None], case.micro_steps, one)[0] for one in range(case.micro_steps)])
     difference = (torch.cat(seen) - grid.y.part(wanted, -1)).abs().max() / hidden.abs().max()
     found = [(abs(total / loss - 1).item(), "loss"), (difference.item(), "hidden states")]

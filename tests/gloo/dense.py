@@ -15,45 +15,52 @@ from perfmodel.launch import draws
 
 def shapes(shape):
     """Rows, columns and deviation of every parameter; a deviation of None is a vector."""
-    hidden, width = shape.hidden, shape.feed_forward_width
-    kv_heads = shape.kv_heads or shape.heads
-    queries, joined = shape.heads * shape.head_width, (shape.heads + 2 * kv_heads) * shape.head_width
-    added = 0.02 / math.sqrt(2 * shape.layers)
-    found = {"embedding.weight": (shape.vocabulary, hidden, 0.02)}
+    found = {"embedding.weight": (shape.vocabulary, shape.hidden, 0.02)}
     if shape.learned_positions:
-        found["embedding.positions"] = shape.learned_positions, hidden, 0.02
-    norms = ["embedding norm"] if shape.embedding_norm else []
-    for index in range(shape.layers):
-        at = f"decoder.{index}"
-        up = width * (2 if shape.gated else 1)
-        linears = [
-            ("qkv", joined, hidden, 0.02, shape.qkv_bias),
-            ("attention output", hidden, queries, added, shape.output_bias),
-            ("mlp up", up, hidden, 0.02, None),
-            ("mlp down", hidden, width, added, None),
-        ]
-        for name, outputs, inputs, deviation, bias in linears:
-            found[f"{at}.{name}.weight"] = outputs, inputs, deviation
-            if shape.bias if bias is None else bias:
-                found[f"{at}.{name}.bias"] = outputs, 1, None
-        norms.append(f"{at}.attention norm")
-        norms += [f"{at}.mlp norm"] if shape.norms != 1 else []
-        norms += [f"{at}.attention output norm", f"{at}.mlp output norm"] if shape.norms == 4 else []
-        if shape.query_key_norm:
-            found |= {f"{at}.attention.{which} norm.scale": (shape.head_width, 1, None) for which in ("query", "key")}
-    for norm in [*norms, "final norm"]:
-        found[f"{norm}.scale"] = hidden, 1, None
-        if not shape.rms_norm:
-            found[f"{norm}.shift"] = hidden, 1, None
+        found["embedding.positions"] = shape.learned_positions, shape.hidden, 0.02
     if not shape.tied:
-        found["head.weight"] = shape.vocabulary, hidden, 0.02
+        found["head.weight"] = shape.vocabulary, shape.hidden, 0.02
     if shape.head_bias:
         found["head.bias"] = shape.vocabulary, 1, None
+    for index in range(shape.layers):
+        found |= _linears(shape, f"decoder.{index}")
+        if shape.query_key_norm:
+            scales = (f"decoder.{index}.attention.{which} norm.scale" for which in ("query", "key"))
+            found |= dict.fromkeys(scales, (shape.head_width, 1, None))
+    for norm in _norms(shape):
+        parts = ("scale",) if shape.rms_norm else ("scale", "shift")
+        found |= {f"{norm}.{part}": (shape.hidden, 1, None) for part in parts}
     return found
 
 
+def _linears(shape, at):
+    """Weights and biases of one block; what is added to the residual starts smaller."""
+    kv_heads, added = shape.kv_heads or shape.heads, 0.02 / math.sqrt(2 * shape.layers)
+    width, queries = shape.feed_forward_width, shape.heads * shape.head_width
+    linears = [
+        ("qkv", (shape.heads + 2 * kv_heads) * shape.head_width, shape.hidden, 0.02, shape.qkv_bias),
+        ("attention output", shape.hidden, queries, added, shape.output_bias),
+        ("mlp up", width * (2 if shape.gated else 1), shape.hidden, 0.02, shape.bias),
+        ("mlp down", shape.hidden, width, added, shape.bias),
+    ]
+    found = {f"{at}.{name}.weight": (outputs, inputs, deviation) for name, outputs, inputs, deviation, _ in linears}
+    for name, outputs, _, _, bias in linears:
+        if shape.bias if bias is None else bias:
+            found[f"{at}.{name}.bias"] = outputs, 1, None
+    return found
+
+
+def _norms(shape):
+    """Names of the norms over the hidden width."""
+    of_block = ["attention norm"]
+    of_block += ["mlp norm"] if shape.norms != 1 else []
+    of_block += ["attention output norm", "mlp output norm"] if shape.norms == 4 else []
+    first = ["embedding norm"] if shape.embedding_norm else []
+    return [*first, *(f"decoder.{index}.{norm}" for index in range(shape.layers) for norm in of_block), "final norm"]
+
+
 def start(shape, dtype, *, seed=0, larger=1.0):
-    """Parameters to begin with. Weights are `draws`, times `larger`; vectors are drawn too, lest 0 and 1 hide faults."""
+    """Parameters to begin with. Weights are `draws` times `larger`; vectors are drawn lest 0 and 1 hide faults."""
     found = {}
     for name, (rows, columns, deviation) in shapes(shape).items():
         flat = torch.zeros(rows * columns, dtype=torch.float64)
@@ -124,8 +131,8 @@ def _attention(shape, parameters, at, normalised):
     for group in joined.split((shared + 2) * width, -1):
         *queries, key, value = group.split(width, -1)
         key = _place(shape, _head_norm(shape, parameters, f"{at}.attention.key norm", key))
-        for query in queries:
-            query = _place(shape, _head_norm(shape, parameters, f"{at}.attention.query norm", query))
+        for one in queries:
+            query = _place(shape, _head_norm(shape, parameters, f"{at}.attention.query norm", one))
             scores = (query @ key.transpose(1, 2) / math.sqrt(width)).masked_fill(future, -math.inf)
             outputs.append(scores.softmax(-1) @ value)
     return torch.cat(outputs, -1)
