@@ -54,6 +54,7 @@ class Gradients:
 
     def finish(self) -> None:
         """Sum what has not been sent, over Z, over x what its ranks found in part, over data; wait for all of it."""
+        self._flat.complete()
         for bucket in self._buckets:
             if bucket.pending is None:
                 self._send(bucket)

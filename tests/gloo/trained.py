@@ -1,92 +1,94 @@
-"""Steps of training on ranks beside the same steps of a dense model: a stack of linear layers on numbers."""
+"""Steps of training on ranks beside the same steps of the dense decoder in plain torch."""
+
+from functools import cache
 
 import torch
-from torch import nn
-from torch.nn.functional import gelu
 
-from perfmodel import layers
+from gloo import dense
+from gloo.case_a import cut
+from perfmodel.launch import decoder
 from perfmodel.launch.groups import Grid
-from perfmodel.launch.linear import Linear
 from perfmodel.launch.parameters import copies, hold
 from perfmodel.launch.plan import Plan
+from perfmodel.launch.tokens import Drawn, batches
 from perfmodel.launch.training import Trainer, Training
 from perfmodel.layout import Layout
+from perfmodel.workload import Transformer
 
-WIDTH, MIDDLE, ROWS = 16, 32, 48
-RECORDS = [
-    layers.Linear("up", WIDTH, MIDDLE),
-    layers.Linear("down", MIDDLE, WIDTH, transposed=True),
-    layers.Linear("again up", WIDTH, MIDDLE, bias=False),
-    layers.Linear("again down", MIDDLE, WIDTH, transposed=True),
-]
-STEPS = 3
-
-
-class Stack(nn.Module):
-    """Normal and transposed layers in turn; the loss is the mean square over what a step is given as targets."""
-
-    def __init__(self, plan):
-        super().__init__()
-        self.plan, self.linears = plan, nn.ModuleList(Linear(plan, record, std=0.2) for record in RECORDS)
-
-    def forward(self, inputs, targets, *, scale, **_):
-        y = self.plan.grid.y
-        hidden = y.part(inputs, 1)
-        for linear in self.linears:
-            hidden = gelu(linear(hidden))
-        mine = (hidden - y.part(targets, 1)).square().sum() * scale
-        whole = mine.detach().clone()
-        y.all_reduce(whole).wait()
-        return mine + (whole - mine.detach())
+BATCH, STEPS, SEQUENCE = 24, 3, 5
+SHAPES = {
+    "gpt": Transformer(1, 32, 8, 50, SEQUENCE, learned_positions=SEQUENCE),
+    "llama": Transformer(
+        1, 32, 8, 50, SEQUENCE, kv_heads=4, feed_forward=48, gated=True, rms_norm=True, bias=False, tied=False,
+        query_key_norm=True, head_bias=True,
+    ),
+}  # fmt: skip
 
 
-class Dense:
-    """The same in plain torch, with torch's own AdamW and clipping."""
+def settings(clip):
+    """A rate at which three steps move every weight by about its own size."""
+    return Training(learning_rate=0.02, clip=clip)
 
-    def __init__(self, dtype, settings):
-        start = Stack(Plan.of(Grid.of(Layout(1, 1, 1, 1))))
-        flat = hold(start, device=torch.device("cpu"), dtype=dtype)
-        self.parameters = {
-            held.piece.name: held.values.detach().reshape(held.piece.rows, held.piece.columns).clone().requires_grad_()
-            for held in flat.held
-        }
-        weights = [one for name, one in self.parameters.items() if name.endswith("weight")]
-        others = [one for name, one in self.parameters.items() if not name.endswith("weight")]
-        groups = [{"params": weights, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        self.clip = settings.clip
-        self.optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, eps=settings.eps)
 
-    def step(self, inputs, targets):
-        self.optimizer.zero_grad()
-        hidden = inputs
-        for record in RECORDS:
-            hidden = hidden @ self.parameters[f"{record.name}.weight"].T
-            if record.bias:
-                hidden = hidden + self.parameters[f"{record.name}.bias"].T
-            hidden = gelu(hidden)
-        loss = (hidden - targets).square().mean()
+def trainer(name, grid, dtype, *, accumulation=1, clip=None, overlap=()):
+    """One that starts as the dense model does."""
+    plan, shape = Plan.of(grid, overlap=frozenset(overlap)), SHAPES[name]
+    multiple = 4 * grid.x.size * grid.y.size
+    padded = -(-shape.vocabulary // multiple) * multiple
+    model = decoder.build(shape.model(name), plan, padded_vocabulary=padded)
+    flat = hold(model, device=torch.device("cpu"), dtype=dtype, seed=None)
+    for held, values in zip(flat.held, flat.master.split([held.piece.elements for held in flat.held]), strict=True):
+        start = first(name, flat.master.dtype)[held.piece.name]
+        values.copy_(cut(held.piece, padded_with_zeros(start, held.piece.rows)))
+    flat.publish()
+    # Buckets smaller than the model, so that there are some.
+    return Trainer(model, flat, plan, settings(clip), accumulation, bucket=1000)
+
+
+def padded_with_zeros(matrix, rows):
+    """A vocabulary's rows are padded."""
+    return torch.cat((matrix, matrix.new_zeros(rows - len(matrix), matrix.shape[1])))
+
+
+@cache
+def first(name, dtype):
+    """What training starts from."""
+    return dense.start(SHAPES[name], dtype, larger=5.0)
+
+
+@cache
+def reference(name, dtype, clip):
+    """(losses, gradient norms, parameters at the end) of the dense model with torch's AdamW."""
+    chosen, shape = settings(clip), SHAPES[name]
+    parameters = {one: start.clone().requires_grad_() for one, start in first(name, dtype).items()}
+    decayed = [one for key, one in parameters.items() if key.endswith(".weight")]
+    others = [one for key, one in parameters.items() if not key.endswith(".weight")]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": chosen.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        lr=chosen.learning_rate, betas=chosen.betas, eps=chosen.eps,
+    )  # fmt: skip
+    losses, norms = [], []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        sequences = source(name).read(step * BATCH, BATCH)
+        loss, _ = dense.loss(shape, parameters, sequences[:, :-1], sequences[:, 1:])
         loss.backward()
-        norm = torch.linalg.vector_norm(torch.stack([one.grad.norm() for one in self.parameters.values()]))
-        for one in self.parameters.values():
-            one.grad *= min(1.0, self.clip / norm) if self.clip else 1.0
-        self.optimizer.step()
-        return loss.item(), norm.item()
+        norm = torch.linalg.vector_norm(torch.stack([one.grad.norm() for one in parameters.values()]))
+        for one in parameters.values():
+            one.grad *= min(1.0, clip / norm) if clip else 1.0
+        optimizer.step()
+        losses.append(loss.item())
+        norms.append(norm.item())
+    return losses, norms, {key: one.detach() for key, one in parameters.items()}
 
 
-def numbers(step, dtype):
-    """Inputs and targets of a step, drawn alike on every rank."""
-    generator = torch.Generator().manual_seed(step)
-    return torch.randn(2, ROWS, WIDTH, generator=generator, dtype=torch.float64).to(dtype)
-
-
-def rank_batches(grid, inputs, targets, accumulation):
-    """This rank's rows: micro-steps are outermost, then data, then z."""
-    shares = [torch.stack((inputs, targets)).chunk(accumulation, 1)[one] for one in range(accumulation)]
-    return [tuple(grid.z.part(grid.data.part(share, 1), 1)) for share in shares]
+def source(name):
+    """Drawn tokens."""
+    return Drawn(SHAPES[name].vocabulary, SEQUENCE)
 
 
 def whole(held, values, grid):
-    """A parameter put together from all ranks; copies are averaged."""
+    """A parameter put together from all ranks, padding included; copies are averaged."""
     piece = held.piece
     (row, column), (rows, columns) = piece.corner, piece.block
     flat = torch.zeros(rows * columns, dtype=values.dtype)
@@ -99,26 +101,21 @@ def whole(held, values, grid):
 
 
 def deviations(rank, cases):
-    """For each case, the largest relative difference in weights, losses and gradient norms after three steps."""
+    """For each case, the largest relative difference in losses, gradient norms and weights of three steps."""
     return [_deviation(Grid.of(Layout(*sizes, placement), rank), *rest) for sizes, placement, *rest in cases]
 
 
-def _deviation(grid, dtype_name, accumulation, clip, overlap):
+def _deviation(grid, name, dtype_name, accumulation, clip, overlap):
     dtype = getattr(torch, dtype_name)
-    settings = Training(learning_rate=0.01, clip=clip)
-    dense, plan = Dense(dtype, settings), Plan.of(grid, overlap=frozenset(overlap))
-    stack = Stack(plan)
-    flat = hold(stack, device=torch.device("cpu"), dtype=dtype)
-    # Buckets smaller than the model, so that there are some.
-    trainer = Trainer(stack, flat, plan, settings, accumulation, bucket=1000)
+    losses, norms, parameters = reference(name, dtype, clip)
+    mine = trainer(name, grid, dtype, accumulation=accumulation, clip=clip, overlap=overlap)
     worst = {"loss": 0.0, "norm": 0.0, "weights": 0.0}
-    for step in range(STEPS):
-        inputs, targets = numbers(step, dtype)
-        loss, norm = dense.step(inputs, targets)
-        outcome = trainer.step(step, rank_batches(grid, inputs, targets, accumulation))
+    for step, (loss, norm) in enumerate(zip(losses, norms, strict=True)):
+        outcome = mine.step(step, batches(source(name), grid, batch=BATCH, accumulation=accumulation, step=step))
         worst["loss"] = max(worst["loss"], abs(outcome.loss.item() / loss - 1))
         worst["norm"] = max(worst["norm"], abs(outcome.gradient_norm.item() / norm - 1))
-    for held in flat.held:
-        expected, found = dense.parameters[held.piece.name].detach(), whole(held, held.values.detach(), grid)
+    for held in mine.flat.held:
+        found = whole(held, held.values.detach(), grid)
+        expected = padded_with_zeros(parameters[held.piece.name], held.piece.rows)
         worst["weights"] = max(worst["weights"], ((found - expected).norm() / expected.norm()).item())
     return worst
