@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "parallelism.md"
 PICTURE = ROOT / "docs" / "parallelism.svg"
 _CODE = re.compile(r"<!-- code (\S+) (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 _SHOWN = Layout(x=2, y=2, z=2, data=1)
-_CELL, _GAP, _TOP = 46, 70, 56  # pixels: a quarter of a block's side, between matrices, above them
+_CELL, _GAP, _TOP = 46, 90, 56  # pixels: a quarter of a block's side, between matrices, above them
 _COLOURS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#777777", "#ee8866")
 
 
@@ -48,7 +48,7 @@ def picture() -> str:
     ranks = rank_array(_SHOWN)[..., 0]
     matrices = [
         ("I  (m × k)", "rows over Z, columns over Y; a copy over X", _blocks(lambda z, y: ranks[:, y, z])),
-        ("W  (k × n)", "rows over Y, columns over X; each block cut over Z", _shards(ranks)),
+        ("W  (k × n)", "rows over Y, columns over X, shards over Z", _shards(ranks)),
         ("O  (m × n)", "rows over Z, columns over X; a copy over Y", _blocks(lambda z, x: ranks[x, :, z])),
     ]
     side = 4 * _CELL
