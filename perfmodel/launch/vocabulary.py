@@ -52,10 +52,12 @@ class Table(nn.Module):
 
     def scatter_from_head(self, gradient: torch.Tensor) -> None:
         """A tied head's gradient waits for the embedding's, so that one reduce-scatter carries both."""
-        if self.tied:
-            self._waiting = gradient
-        else:
+        if not self.tied:
             self.schedule.scatter(self.weight, gradient)
+        elif self.grid.z.size == 1:
+            self.weight.accumulate(gradient.reshape(-1))
+        else:
+            self._waiting = gradient
 
     def scatter_from_embedding(self, gradient: torch.Tensor) -> None:
         """The sum of both, where the head is tied."""

@@ -46,6 +46,7 @@ class Case:
     weight_cache: str = "none"
     overlap: tuple = OVERLAPS
     flash: bool = True
+    dropout: float = 0.0
 
 
 def deviations(rank, cases):
@@ -56,9 +57,9 @@ def deviations(rank, cases):
 
 def built(grid, case):
     """(model, its flat tensors), with the parameters of the dense model."""
-    plan = Plan.of(
-        grid, overlap=frozenset(case.overlap), weight_cache=case.weight_cache, recompute=case.recompute
-    )  # fmt: skip
+    overlap = frozenset(case.overlap)
+    plan = Plan.of(grid, overlap=overlap, weight_cache=case.weight_cache, recompute=case.recompute)
+    plan = replace(plan, dropout=case.dropout)
     rows = 4 * grid.xy.size
     padded = -(-VOCABULARY // rows) * rows
     model = decoder.build(SHAPES[case.shape].model("tiny"), plan, padded_vocabulary=padded, flash=case.flash)
@@ -82,10 +83,23 @@ def _dense(shape, dtype):
     return tokens, targets, parameters, dense.gradients(SHAPES[shape], parameters, tokens, targets)
 
 
-def _deviation(grid, case):
-    tokens, targets, _, (loss, hidden, gradients) = _dense(case.shape, case.dtype)
+def outcomes(rank, cases):
+    """For each case (loss, gradient of the final norm's scale added up)."""
+    return [_outcome(Grid.of(Layout(*case.sizes, case.placement), rank), case) for case in cases]
+
+
+def _outcome(grid, case):
+    _, flat, loss = _passed(grid, case)
+    scale = next(held.gradient for held in flat.held if held.piece.name == "final norm.scale").sum()
+    grid.y.all_reduce(scale).wait()
+    return loss.item(), scale.item()
+
+
+def _passed(grid, case):
+    """(final hidden states, flat tensors with the summed gradient, loss) of one step's forward and backward passes."""
+    tokens, targets, _, _ = _dense(case.shape, case.dtype)
     model, flat = built(grid, case)
-    seen, total = [], torch.zeros((), dtype=hidden.dtype)
+    seen, loss = [], torch.zeros((), dtype=flat.gradient.dtype)
     model.final_norm.register_forward_hook(lambda _, __, outputs: seen.append(outputs.detach()))
     flat.clear()
     for micro_step in range(case.micro_steps):
@@ -93,14 +107,20 @@ def _deviation(grid, case):
         share = _share(grid, torch.stack((tokens, targets)), case.micro_steps, micro_step)
         part = model(*share, scale=1 / tokens.numel(), micro_step=micro_step)
         part.backward()
-        total += part.detach()
+        loss += part.detach()
     model.schedule.finish()
     flat.complete()
-    _sum(grid, flat, total)
+    _sum(grid, flat, loss)
+    return torch.cat(seen), flat, loss
+
+
+def _deviation(grid, case):
+    _, _, _, (loss, hidden, gradients) = _dense(case.shape, case.dtype)
+    found_hidden, flat, found_loss = _passed(grid, case)
     assert torch.isfinite(flat.gradient).all(), "NaN compares as equal to anything"
     wanted = torch.cat([_share(grid, hidden[None], case.micro_steps, one)[0] for one in range(case.micro_steps)])
-    difference = (torch.cat(seen) - grid.y.part(wanted, -1)).abs().max() / hidden.abs().max()
-    found = [(abs(total / loss - 1).item(), "loss"), (difference.item(), "hidden states")]
+    difference = (found_hidden - grid.y.part(wanted, -1)).abs().max() / hidden.abs().max()
+    found = [(abs(found_loss / loss - 1).item(), "loss"), (difference.item(), "hidden states")]
     return max(found + [(_relative(held.gradient, gradients, held.piece), held.piece.name) for held in flat.held])
 
 
