@@ -20,7 +20,8 @@ from perfmodel.errors import NoGridError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, MOST_DEVICES, Layout, divisors, shapes
 from perfmodel.machine import Machine
-from perfmodel.memory import capacity, sharded_parameters
+from perfmodel.memory import capacity
+from perfmodel.parameters import sharded_parameters
 from perfmodel.search import Ranking, Space, rank
 from perfmodel.settings import MOST
 from perfmodel.units import Array, Number, show

@@ -10,11 +10,13 @@ For a linear layer with local rows m/Gz (arXiv 2502.08145, Algorithm 1 and Eqs. 
 
 A transposed layer exchanges X and Y. At paper fidelity this is done to the letter: the sizes change places in the
 whole hierarchy, as in the authors' scripts, although no rank moves. At flat fidelity each group keeps its ranks, and
-embedding and head are counted too.
+all that a step sends is counted: embedding and head, and what is small (norms' statistics over the axis that splits
+their features, gradients of what Z does not split, the gradient norm, the loss). A dry run of the launch code sends
+exactly these bytes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -22,20 +24,23 @@ import numpy as np
 from perfmodel import collectives
 from perfmodel.job import Job
 from perfmodel.layout import Layout
+from perfmodel.parameters import replicated_parameters
 from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
 from perfmodel.timings import Operation
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
-from perfmodel.workload import Block, Embedding, Head, Layer, Linear
+from perfmodel.workload import Attention, Block, Embedding, Head, Layer, Linear, Norm
 
 if TYPE_CHECKING:
     from perfmodel.measured_tables import Held
     from perfmodel.protocols import Path
 
-Term = Literal["weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary"]
+Term = Literal[
+    "weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary", "small"
+]
 
 _GATHERS = np.array(WEIGHT_GATHERS)
 _PASSES = np.array(FORWARD_PASSES)
-_FP32 = 4  # the loss is computed in fp32
+_FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32
 _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
 
 
@@ -100,19 +105,20 @@ class Communication:
     backward_reduce: Seconds
     data_reduce: Seconds
     vocabulary: Seconds
+    small: Seconds
 
     @property
     def total(self) -> Seconds:
         """All of a step's communication."""
         tensor = self.weight_gather + self.gradient_scatter + self.forward_reduce + self.backward_reduce
-        return tensor + self.data_reduce + self.vocabulary
+        return tensor + self.data_reduce + self.vocabulary + self.small
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
     """What every layer of one job and layout shares, computed once.
 
-    The sizes are floats: dividing whole numbers would convert them anew in every term.
+    The sizes are floats: dividing whole numbers would convert them anew in every term. `statistics`: buffers of norms.
     """
 
     job: Job
@@ -125,6 +131,7 @@ class _Setting:
     rows: Number
     gathers: Count
     passes: Count
+    statistics: dict[tuple[object, ...], Bytes] = field(default_factory=dict)
 
 
 def links(job: Job, layout: Layout) -> dict[str, Link]:
@@ -149,9 +156,19 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
 def communicate(job: Job, layout: Layout) -> Communication:
     """Seconds of communication of a step on one layout or many."""
     terms: dict[str, Seconds] = dict.fromkeys(Communication.__dataclass_fields__, 0.0)
-    for collective in traffic(job, layout):
+    for collective in _joined(traffic(job, layout)) if job.constants is None else traffic(job, layout):
         terms[collective.term] = terms[collective.term] + collective.total
     return Communication(**terms)
+
+
+def _joined(every: Iterator[Collective]) -> Iterator[Collective]:
+    """Without latency all calls of one operation over one link take what one with all their bytes would."""
+    found: dict[tuple[str, str, int], Collective] = {}
+    for one in every:
+        key, sent = (one.term, one.operation, id(one.link)), one.calls * one.buffer
+        before = found.get(key)
+        found[key] = replace(one, buffer=sent if before is None else before.buffer + sent, calls=1)
+    yield from found.values()
 
 
 def ring_latency(job: Job, layout: Layout) -> Seconds:
@@ -174,24 +191,49 @@ def ring_latency(job: Job, layout: Layout) -> Seconds:
 
 
 def traffic(job: Job, layout: Layout) -> Iterator[Collective]:
-    """Every collective of a step, layer kind by layer kind."""
-    for _, _, sent in layer_traffic(job, layout):
+    """Every collective of a step, layer kind by layer kind, then what ends the step."""
+    groups = links(job, layout)
+    for _, _, sent in layer_traffic(job, layout, groups):
         yield from sent
+    yield from step_traffic(job, layout, groups)
 
 
-def layer_traffic(job: Job, layout: Layout) -> Iterator[tuple[Block, Layer, tuple[Collective, ...]]]:
-    """Every layer kind with its block and what it sends in a step (nothing, for most)."""
-    normal = _setting(job, layout, links(job, layout))
+def layer_traffic(
+    job: Job, layout: Layout, groups: dict[str, Link] | None = None
+) -> Iterator[tuple[Block, Layer, tuple[Collective, ...]]]:
+    """Every layer kind with its block and what it sends in a step (nothing, for some)."""
+    normal = _setting(job, layout, groups or links(job, layout))
     transposed = _transposed(normal)
-    for block, layer in job.model.layers():
-        if isinstance(layer, Linear):
-            yield block, layer, tuple(linear(transposed if layer.transposed else normal, block, layer))
-        elif job.settings.fidelity != "paper" and isinstance(layer, Embedding):
-            yield block, layer, tuple(_embedding(normal, block, layer))
-        elif job.settings.fidelity != "paper" and isinstance(layer, Head):
-            yield block, layer, tuple(_head(normal, block, layer))
-        else:
-            yield block, layer, ()
+    for block in job.model.blocks:
+        for layer, before in block.split():
+            if isinstance(layer, Linear):
+                yield block, layer, tuple(linear(transposed if layer.transposed else normal, block, layer))
+            elif job.settings.fidelity == "paper":
+                yield block, layer, ()
+            else:
+                yield block, layer, tuple(_around(normal, block, layer, before))
+
+
+def step_traffic(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[Collective]:
+    """What is sent once a step: gradients of what Z does not split, the gradient norm, the loss."""
+    if job.settings.fidelity == "paper":
+        return
+    elements, sizes = replicated_parameters(job, layout), job.settings
+    scales = sum(b.repeat * layer.parameters for b, layer in job.model.layers() if isinstance(layer, Attention))
+    sent: list[tuple[str, str, Bytes]] = []
+    if scales:
+        sent.append(("scales of queries and keys", "x", scales * sizes.kept_gradient_bytes))
+    if np.any(elements):
+        sent.append(("biases, norms, positions", "z", elements * sizes.kept_gradient_bytes))
+        sent.append(("biases, norms, positions", "data", elements * sizes.sent_gradient_bytes))
+    sent += [
+        ("gradient norm", "xy", _FP32),
+        ("gradient norm", "z", _FP32),
+        ("loss", "z", _FP32),
+        ("loss", "data", _FP32),
+    ]
+    for name, axis, buffer in sent:
+        yield Collective(name, "small", "all-reduce", groups[axis], buffer, 1)
 
 
 def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
@@ -250,6 +292,34 @@ def _weight_gradient(
     steps = repeat * at.accumulation
     yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
     yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat)
+
+
+def _around(at: _Setting, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
+    """What layers send that are not linear."""
+    if isinstance(layer, Embedding):
+        yield from _embedding(at, block, layer)
+    elif isinstance(layer, Head):
+        yield from _head(at, block, layer)
+    elif isinstance(layer, Norm) and not layer.grouped:
+        yield from _norm(at, block, layer, before)
+
+
+def _norm(at: _Setting, block: Block, layer: Norm, before: str) -> Iterator[Collective]:
+    """Statistics over the axis that splits the features, in fp32.
+
+    LayerNorm gathers a mean and a sum of squared deviations of every row and rank (joined after Chan, Golub and LeVeque
+    1983, no digits are lost), RMSNorm sums one number a row. Backward each sums as many numbers a row.
+    """
+    link, numbers = at.links[before], 2 if layer.bias else 1
+    steps = block.repeat * at.accumulation
+    summed = at.statistics.setdefault((numbers, layer.positions), at.rows * (layer.positions * numbers * _FP32))
+    forward = steps * at.passes if block.checkpointed else steps
+    if layer.bias:
+        gathered = at.statistics.setdefault((before, layer.positions), summed * link.size)
+        yield Collective(layer.name, "small", "all-gather", link, gathered, forward)
+    else:
+        yield Collective(layer.name, "small", "all-reduce", link, summed, forward)
+    yield Collective(layer.name, "small", "all-reduce", link, summed, steps)
 
 
 def _table(at: _Setting, vocabulary: int, width: int) -> Number:

@@ -7,7 +7,9 @@ import numpy as np
 from perfmodel.errors import PerfmodelError
 from perfmodel.job import Job
 from perfmodel.layout import Layout
+from perfmodel.settings import FORWARD_PASSES
 from perfmodel.units import Flops, Number, Seconds
+from perfmodel.workload import Head, Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,23 @@ def hardware_flops(job: Job, layout: Layout) -> Flops:
     repeated = np.where(layout.recompute == 1, attention, np.where(layout.recompute == 2, blocks, 0.0 * blocks))
     copies = attention * np.where(layout.recompute == 0, 3.0, 4.0) * (layout.y - 1.0)
     return model_flops(job) + job.batch * (repeated + copies)
+
+
+def product_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs a step of one device's products with weights: three, and the forward ones that recomputation repeats.
+
+    Counted as they are carried out, rows of padding in the vocabulary included: exactly what a dry run counts.
+    """
+    rows, passes = job.rows(layout), np.array(FORWARD_PASSES)[layout.recompute]
+    total: Number = 0.0
+    for block, layer in job.model.layers():
+        if isinstance(layer, Linear):
+            products = passes + 2 if block.checkpointed else 3
+            total = total + block.repeat * products * layer.flops(rows)
+        elif isinstance(layer, Head):
+            padded = job.padded_vocabulary(layer.vocabulary, layout)
+            total = total + 3 * block.repeat * 2.0 * rows * layer.width * padded
+    return job.accumulation(layout) * total / (layout.x * layout.y)
 
 
 def compute_time(job: Job, layout: Layout, rate: GemmRate) -> Seconds:

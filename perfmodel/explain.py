@@ -7,7 +7,7 @@ import numpy as np
 
 from perfmodel import measured_tables, protocols
 from perfmodel.advice import count_problem, nearest_grid, refuse_count
-from perfmodel.communication import Collective, layer_traffic
+from perfmodel.communication import Collective, layer_traffic, links, step_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError
@@ -143,12 +143,14 @@ def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str]
 
 
 def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
-    sent = ((block, layer, one) for block, layer, every in layer_traffic(job, layout) for one in every)
-    for block, layer, collective in sent:
+    groups = links(job, layout)
+    sent = [(block.name, layer, one) for block, layer, every in layer_traffic(job, layout, groups) for one in every]
+    ending = [("step", None, one) for one in step_traffic(job, layout, groups)]
+    for block, layer, collective in [*sent, *ending]:
         link, time = collective.link, float(collective.time)
         inner, size = int(link.inner), int(link.size)
         yield ExplainedCollective(
-            block=block.name, layer=collective.layer, term=collective.term, operation=collective.operation,
+            block=block, layer=collective.layer, term=collective.term, operation=collective.operation,
             axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
             link=_link(job.machine, crosses=bool(link.crosses)), buffer_B=float(collective.buffer),
             calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,

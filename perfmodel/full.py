@@ -1,16 +1,17 @@
-"""A step at full fidelity: micro-steps of overlapped stages, the all-reduce over data, the optimizer."""
+"""A step at full fidelity: micro-steps of overlapped stages, what is sent once a step, the optimizer."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from perfmodel.communication import links, step_traffic
 from perfmodel.compute import GemmRate
 from perfmodel.gemm import FLASH_1, FLASH_2, Chip
 from perfmodel.job import Job
 from perfmodel.kernels import optimizer
 from perfmodel.layout import Layout
-from perfmodel.memory import replicated_parameters, sharded_parameters
 from perfmodel.overlap import Mode, data_reduce, micro_step
+from perfmodel.parameters import replicated_parameters, sharded_parameters
 from perfmodel.stages import computation, segments
 from perfmodel.units import Seconds
 
@@ -25,11 +26,13 @@ def chip(job: Job, rate: GemmRate) -> Chip:
 def step(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
     """Seconds of a step, and of the computation in it, for one layout or many."""
     device = chip(job, rate)
-    parts, mode = segments(job, layout, device), Mode.of(layout, job.settings)
+    groups = links(job, layout)
+    parts, mode = segments(job, layout, device, groups), Mode.of(layout, job.settings)
+    ending = sum(one.time for one in step_traffic(job, layout, groups))
     updated = _update(job, layout, device)
     steps = job.accumulation(layout)
     computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
-    spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + updated
+    spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + ending + updated
     nothing_sent = np.asarray(layout.gpus) == 1  # equal but for rounding
     return np.where(nothing_sent, computed, np.maximum(spent, computed)), computed
 
@@ -38,7 +41,7 @@ def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
     """The optimizer's own time: its bytes over the memory bandwidth."""
     settings = job.settings
     return optimizer(
-        parameters=sharded_parameters(job, layout) + replicated_parameters(job.model, layout),
+        parameters=sharded_parameters(job, layout) + replicated_parameters(job, layout),
         state=settings.optimizer_bytes,
         gradient=settings.kept_gradient_bytes,
         weight=settings.weight_bytes,

@@ -95,12 +95,16 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """LayerNorm (scale and shift) or RMSNorm (scale) over `width` features, split as the layer before left them."""
+    """LayerNorm (scale and shift) or RMSNorm (scale) over `width` features, split as the layer before left them.
+
+    `grouped`: over groups of features that no axis cuts (GroupNorm), so that ranks need no statistics of each other.
+    """
 
     name: str
     width: int
     bias: bool = True
     positions: float = 1.0
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         """Sizes are positive."""

@@ -11,10 +11,11 @@ import numpy as np
 
 from perfmodel.job import Job
 from perfmodel.layout import Layout
+from perfmodel.parameters import replicated_parameters, sharded_parameters
 from perfmodel.settings import Sized
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, Count, Number
-from perfmodel.workload import Activation, Attention, Block, Embedding, Head, Layer, Linear, Model, Norm
+from perfmodel.workload import Activation, Attention, Block, Embedding, Head, Layer, Linear, Norm
 
 _MASK = 1  # bytes an element of a dropout mask
 _FP32 = 4
@@ -67,7 +68,7 @@ class PerToken:
 def occupy(job: Job, layout: Layout) -> Memory:
     """Bytes a device holds, for one layout or many."""
     settings, device = job.settings, job.machine.device
-    parameters = sharded_parameters(job, layout) + replicated_parameters(job.model, layout)
+    parameters = sharded_parameters(job, layout) + replicated_parameters(job, layout)
     stored, recomputed = _activations(job, layout)
     return Memory(
         weights=parameters * settings.weight_bytes,
@@ -90,41 +91,6 @@ def _held(figure: Figure | None, otherwise: float) -> float:
 def capacity(job: Job) -> float:
     """Bytes of one device."""
     return job.machine.device.memory.value
-
-
-def sharded_parameters(job: Job, layout: Layout) -> Number:
-    """Elements on one device of what X, Y and Z split: weights of linear layers and vocabulary tables."""
-    shards = 1.0 * layout.x * layout.y * layout.z
-    tables: Number = 0.0
-    for block, layer in job.model.layers():
-        if isinstance(layer, Embedding) or (isinstance(layer, Head) and not layer.tied):
-            tables = tables + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
-    weights = sum(block.repeat * layer.weight for block, layer in job.model.layers() if isinstance(layer, Linear))
-    return (weights + tables) / shards
-
-
-def replicated_parameters(model: Model, layout: Layout) -> Number:
-    """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
-    split = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
-    for block in model.blocks:
-        for layer, before in block.split():
-            axis, elements = _replicated(layer, before)
-            split[axis] += block.repeat * elements
-    over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
-    return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
-
-
-def _replicated(layer: Layer, before: str) -> tuple[str, int]:
-    """(axes that split them, elements) of a layer's parameters that Z does not split; `before` splits its features."""
-    if isinstance(layer, Linear):
-        return ("y" if layer.transposed else "x"), layer.replicated
-    if isinstance(layer, Norm):
-        return before, layer.parameters
-    if isinstance(layer, Embedding):
-        return "y", layer.learned_positions * layer.width
-    if isinstance(layer, Head):
-        return "xy", layer.vocabulary if layer.bias else 0
-    return "none", layer.parameters
 
 
 def block_activations(block: Block, settings: Sized, sequence: int) -> PerToken:

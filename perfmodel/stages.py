@@ -7,13 +7,13 @@ it. Norms, attention and activations belong to the linear layer that follows the
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from perfmodel.communication import Collective, layer_traffic
+from perfmodel.communication import Collective, Link, layer_traffic
 from perfmodel.gemm import Chip, LayerTimes
 from perfmodel.job import Job
 from perfmodel.kernels import Part, layer_times
 from perfmodel.layout import Layout
 from perfmodel.units import Seconds
-from perfmodel.workload import Attention, Block, Embedding, Head, Layer
+from perfmodel.workload import Attention, Block, Embedding, Head, Layer, Linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,20 +49,40 @@ class Segment:
     checkpointed: bool
 
 
+class _Clock:
+    """Seconds of collectives, those of equal ones computed once: all norms of a model send the same buffer."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._known: dict[tuple[str, int, int], tuple[Collective, Seconds]] = {}
+
+    def time(self, one: Collective) -> Seconds:
+        """Seconds of one call; the collective is kept, so that no other buffer can have the identity of its own."""
+        key = one.operation, id(one.link), id(one.buffer)
+        if key not in self._known:
+            self._known[key] = one, one.time
+        return self._known[key][1]
+
+
 @dataclass(slots=True)
 class _Pending:
     """Computation of layers that wait for the linear layer to come."""
 
     times: list[LayerTimes] = field(default_factory=list)
     again: Seconds = 0.0
+    reduce: Seconds = 0.0
+    wait: Seconds = 0.0
 
-    def add(self, layer: Layer, times: LayerTimes) -> None:
+    def add(self, layer: Layer, times: LayerTimes, sent: tuple[Seconds, ...]) -> None:
+        """`sent`: a norm's statistics, forward and backward."""
         self.times.append(times)
         if isinstance(layer, Attention):
             self.again = self.again + times.forward
+        if sent:
+            self.reduce, self.wait = self.reduce + sent[0], self.wait + sent[1]
 
 
-def segments(job: Job, layout: Layout, chip: Chip) -> tuple[Segment, ...]:
+def segments(job: Job, layout: Layout, chip: Chip, groups: dict[str, Link] | None = None) -> tuple[Segment, ...]:
     """The stages of a micro-step, for one layout or many."""
     settings = job.settings
     part = Part(
@@ -79,29 +99,31 @@ def segments(job: Job, layout: Layout, chip: Chip) -> tuple[Segment, ...]:
     stages: list[Stage] = []
     pending = _Pending()
     owner: Block | None = None
-    for block, layer, sent in layer_traffic(job, layout):
+    clock = _Clock()
+    for block, layer, sent in layer_traffic(job, layout, groups):
         if owner is not None and block is not owner:
             found.append(_segment(owner, stages, pending))
             stages, pending = [], _Pending()
         owner = block
         vocabulary = job.padded_vocabulary(layer.vocabulary, layout) if isinstance(layer, Head) else 0
         times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary)
-        if sent:
-            stages.append(_stage(layer, times, sent, pending))
+        seconds = tuple(clock.time(one) for one in sent)
+        if isinstance(layer, (Linear, Embedding, Head)):
+            stages.append(_stage(layer, times, _sent(layer, sent, seconds), pending))
             pending = _Pending()
         else:
-            pending.add(layer, times)
+            pending.add(layer, times, seconds)
     return (*found, *([_segment(owner, stages, pending)] if owner else []))
 
 
 def _segment(block: Block, stages: list[Stage], pending: _Pending) -> Segment:
     """Close a block: what follows its last linear layer is a stage without weights."""
     if pending.times:
-        stages = [*stages, _stage(None, LayerTimes(), (), pending)]
+        stages = [*stages, _stage(None, LayerTimes(), {}, pending)]
     return Segment(block.name, tuple(stages), block.repeat, block.checkpointed)
 
 
-def _stage(layer: Layer | None, times: LayerTimes, sent: Iterable[Collective], pending: _Pending) -> Stage:
+def _stage(layer: Layer | None, times: LayerTimes, sent: dict[str, Seconds], pending: _Pending) -> Stage:
     computed = {
         "forward": times.forward + _total(one.forward for one in pending.times),
         "input_gradient": times.input_gradient,
@@ -109,14 +131,13 @@ def _stage(layer: Layer | None, times: LayerTimes, sent: Iterable[Collective], p
         "others_back": _total(one.backward for one in pending.times),
         "again": pending.again,
     }
-    return Stage(name=layer.name if layer else "rest", **computed, **_sent(layer, tuple(sent)))
+    waited = {name: sent.get(name, 0.0) + getattr(pending, name) for name in ("reduce", "wait")}
+    return Stage(name=layer.name if layer else "rest", **(computed | sent | waited))
 
 
-def _sent(layer: Layer | None, sent: tuple[Collective, ...]) -> dict[str, Seconds]:
+def _sent(layer: Layer, sent: tuple[Collective, ...], seconds: tuple[Seconds, ...]) -> dict[str, Seconds]:
     """Seconds of each collective of a layer by the part that it plays in its stage."""
-    if not sent:
-        return {}
-    gather, *rest = (one.time for one in sent)
+    gather, *rest = seconds
     if isinstance(layer, Embedding):
         reduce, wait, scatter, data = rest
         return {"gather": gather, "reduce": reduce, "wait": wait, "scatter": scatter, "data": data}

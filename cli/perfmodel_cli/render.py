@@ -25,6 +25,7 @@ TERMS = {
     "backward_reduce": "AR backward",
     "data_reduce": "AR data",
     "vocabulary": "vocab",
+    "small": "small",
 }
 # Columns of a ranking: heading and the terms that it adds up.
 _COLUMNS = {
@@ -33,12 +34,14 @@ _COLUMNS = {
     "AR\nx,y": ("forward_reduce", "backward_reduce"),
     "AR\ndata": ("data_reduce",),
     "vocab": ("vocabulary",),
+    "small": ("small",),
 }
 _EXACT = 6  # digits of a figure, so that it can be compared with its source
 _SHORT = 1 / 10  # seconds: the steps of a ranking that is shown in milliseconds
 _LEAST = parse("1 ms", "s")  # of a table's unit, shown as less
 _LEGEND = (
-    "AG = all-gather, RS = reduce-scatter, AR = all-reduce; vocab = all of embedding and head; micro batch = sequences "
+    "AG = all-gather, RS = reduce-scatter, AR = all-reduce; vocab = all of embedding and head; small = statistics "
+    "of norms, gradients of biases and norms, the loss; micro batch = sequences "
     "a device x steps; weight cache = how long a weight gathered over Z is kept (forward: until its backward pass); "
 )
 _BESIDE = {

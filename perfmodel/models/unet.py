@@ -66,10 +66,10 @@ class UNet:
         """A residual block; widths in units of `channels`."""
         wide, narrow, share = inputs * self.channels, outputs * self.channels, 0.25**level
         layers: tuple[Layer, ...] = (
-            Norm("first norm", wide, positions=share),
+            Norm("first norm", wide, positions=share, grouped=True),
             Activation("first activation", wide, positions=share),
             Linear("first convolution", wide, narrow, kernel=3, positions=share),
-            Norm("second norm", narrow, positions=share),
+            Norm("second norm", narrow, positions=share, grouped=True),
             Activation("second activation", narrow, positions=share),
             Linear("second convolution", narrow, narrow, transposed=True, kernel=3, positions=share),
         )

@@ -14,7 +14,8 @@ from perfmodel.communication import communicate, traffic
 from perfmodel.compute import compute_time, gemm_rate
 from perfmodel.constraints import first_broken, grid_rules
 from perfmodel.layout import PLACEMENTS, Layout, divisors, factorizations, placed
-from perfmodel.memory import Memory, occupy, replicated_parameters, sharded_parameters
+from perfmodel.memory import Memory, occupy
+from perfmodel.parameters import replicated_parameters, sharded_parameters
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step import predict, step_time
 from perfmodel.workload import Block, Model
@@ -313,7 +314,7 @@ def test_parts_add_up_to_the_whole_with_what_is_replicated_counted_once_a_copy(q
     shards = layout.x * layout.y * layout.z
     held = sharded_parameters(question, layout)
     assert held * shards == pytest.approx(weights + tables, rel=1e-12)
-    assert held + replicated_parameters(model, layout) >= model.parameters / shards * (1 - 1e-12)
+    assert held + replicated_parameters(job(model), layout) >= model.parameters / shards * (1 - 1e-12)
 
 
 @given(JOBS, one_layout())

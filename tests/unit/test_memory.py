@@ -17,9 +17,8 @@ from perfmodel.memory import (
     block_activations,
     capacity,
     occupy,
-    replicated_parameters,
-    sharded_parameters,
 )
+from perfmodel.parameters import replicated_parameters, sharded_parameters
 from perfmodel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, Settings, Sized
 from perfmodel.units import GIBI
 from perfmodel.workload import Block, Model, Transformer
@@ -155,7 +154,7 @@ def test_optimizers_cost_their_bytes_a_parameter(name):
 
 
 def held(question, layout):
-    return sharded_parameters(question, layout) + replicated_parameters(question.model, layout)
+    return sharded_parameters(question, layout) + replicated_parameters(question, layout)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ def test_query_and_key_norms_and_head_biases_are_held_too():
 
 def test_norms_are_counted_on_every_rank_that_holds_a_copy():
     model = Model("one-norm", 8, (Block("b", (Norm("n", 64), Linear("l", 64, 64, bias=False))),))
-    assert replicated_parameters(model, Layout(2, 4, 8, 2)) == 128 / 4
+    assert replicated_parameters(job(model), Layout(2, 4, 8, 2)) == 128 / 4
 
 
 def test_biases_follow_the_outputs_and_positions_the_hidden_states():
@@ -184,9 +183,9 @@ def test_biases_follow_the_outputs_and_positions_the_hidden_states():
     transposed = linears(Linear("l", 64, 96, transposed=True))
     positions = Model("p", 8, (Block("b", (Embedding("e", 128, 64, 32), Linear("l", 64, 64, bias=False))),))
     layout = Layout(2, 4, 8, 2)
-    assert replicated_parameters(normal, layout) == 96 / 2
-    assert replicated_parameters(transposed, layout) == 96 / 4
-    assert replicated_parameters(positions, layout) == 32 * 64 / 4
+    assert replicated_parameters(job(normal), layout) == 96 / 2
+    assert replicated_parameters(job(transposed), layout) == 96 / 4
+    assert replicated_parameters(job(positions), layout) == 32 * 64 / 4
 
 
 def test_a_tied_head_has_no_table_of_its_own():

@@ -6,7 +6,8 @@ from machines import job
 from perfmodel.communication import communicate
 from perfmodel.layers import Embedding, Head, Linear
 from perfmodel.layout import Layout
-from perfmodel.memory import occupy, sharded_parameters
+from perfmodel.memory import occupy
+from perfmodel.parameters import sharded_parameters
 from perfmodel.step import predict
 from perfmodel.workload import Block, Model
 

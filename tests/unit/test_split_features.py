@@ -7,7 +7,8 @@ from perfmodel import models
 from perfmodel.constraints import first_broken, grid_rules
 from perfmodel.layers import Activation, Linear, Norm
 from perfmodel.layout import Layout
-from perfmodel.memory import block_activations, replicated_parameters
+from perfmodel.memory import block_activations
+from perfmodel.parameters import replicated_parameters
 from perfmodel.settings import Sized
 from perfmodel.workload import Block, Model
 
@@ -35,7 +36,7 @@ def test_what_norms_and_activations_keep_is_split_as_the_layer_before_left_it():
 
 def test_parameters_of_norms_are_split_with_their_features():
     model = Model("residual", 8, (Block("b", RESIDUAL),))
-    assert replicated_parameters(model, Layout(2, 4, 8, 1)) == 2 * 96 / 4 + 2 * 64 / 2 + 2 * 64 / 4
+    assert replicated_parameters(job(model), Layout(2, 4, 8, 1)) == 2 * 96 / 4 + 2 * 64 / 2 + 2 * 64 / 4
 
 
 def test_widths_are_held_to_the_axis_that_splits_them():

@@ -1,0 +1,154 @@
+"""The command that runs grids for real, and keeps what it measures."""
+
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel_cli import options
+from perfmodel_cli.question import asks_for, example
+from perfmodel_cli.run_question import RunQuestion
+
+if TYPE_CHECKING:
+    from perfmodel.launch.experiment import Experiment
+    from perfmodel.launch.results import Record
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_BY_SIGNAL = 128  # and the signal's number: the exit code of a command that was ended by one
+
+
+class _StoppedError(BaseException):
+    """A signal that asks to end has come."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(run)
+
+
+@asks_for(RunQuestion)
+@example("perfmodel run --model gpt-tiny --grid 2x2x1x1")
+def run(
+    question: RunQuestion,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that a grid may take in all.")] = 600.0,
+    out: Annotated[str, typer.Option("--out", help="Append each result to this file, one JSON object a line.")] = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Skip what --out holds a good result of.")] = False,
+    output: options.Output = options.Format.table,
+) -> None:
+    """Train a model on grids for real, each in processes of its own, and measure steps, memory, and collectives.
+
+    Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command.
+    """
+    if resume and not out:
+        raise UsageError("--resume needs --out, the file that holds what is done")
+    if importlib.util.find_spec("torch") is None:
+        raise PerfmodelError("perfmodel run needs torch: pip install 'perfmodel[launch]'")
+    from perfmodel.launch.environment import place
+    from perfmodel.launch.runner import Runner
+
+    here = place(os.environ)
+    experiments = question.experiments(here)
+    runner = Runner(tuple(experiments), here, timeout, threads_given="OMP_NUM_THREADS" in os.environ)
+    if here is not None and here.rank > 0:
+        with _stopped_by_signals():
+            runner.follow()
+        return
+    rows: dict[int, Record] = {}
+    stopped = None
+    try:
+        with _stopped_by_signals():
+            for number, record in _results(runner, Path(out) if out else None, resume=resume):
+                rows[number] = record  # noqa: PERF403 - what is done is kept when the next is interrupted
+    except _StoppedError as signalled:
+        stopped = signalled.number
+    if rows:
+        _show([rows[number] for number in sorted(rows)], output)
+    _end(list(rows.values()), len(experiments), stopped)
+
+
+def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple[int, Record]]":
+    """Records of all runs: those that the file holds, then the others, which are added to it one by one."""
+    from perfmodel.launch import results
+
+    kept = results.Kept((), ())
+    if path is not None:
+        kept = results.read(path)
+        results.check_writable(path)
+    for problem in kept.problems:
+        _tell(problem)
+    held = {number: kept.answer(one) for number, one in enumerate(runner.experiments)} if resume else {}
+    done = {number: record for number, record in held.items() if record is not None}
+    if done:
+        _tell(f"{path} holds {len(done)} of {len(runner.experiments)} results already")
+    yield from done.items()
+    wanted = [number for number in range(len(runner.experiments)) if number not in done]
+    for number, record in runner.run(wanted, lambda number: _announce(runner.experiments, number)):
+        if path is not None:
+            results.append(path, record)
+        _tell(_outcome(runner.experiments[number], record))
+        yield number, record
+
+
+def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:
+    one = experiments[number]
+    _tell(f"{one.grid} ({number + 1} of {len(experiments)}): {one.ranks} ranks, {one.warmup} + {one.steps} steps")
+
+
+def _outcome(experiment: "Experiment", record: "Record") -> str:
+    from perfmodel.units import show
+
+    if record["status"] != "ok":
+        return f"{experiment.grid}: {record['status']}: {record['message']}"
+    return f"{experiment.grid}: {show(record['step_time_s'], 's')} a step, loss {record['losses'][-1]:.4f}"
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"perfmodel: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def _show(rows: "list[Record]", output: options.Format) -> None:
+    from perfmodel_cli import printing
+
+    def picture() -> object:
+        from perfmodel_cli import render_run
+
+        return render_run.runs(rows)
+
+    printing.show({"results": rows}, rows, output.value, picture)
+
+
+def _end(rows: "list[Record]", wanted: int, stopped: int | None) -> None:
+    """The exit code: that of a signal, or 1 where no grid has run."""
+    if stopped is not None:
+        _tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} grids")
+        raise typer.Exit(_BY_SIGNAL + stopped)
+    if not any(row["status"] == "ok" for row in rows):
+        raise PerfmodelError(f"no grid has run to its end; the first: {rows[0]['status']}: {rows[0]['message']}")
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the ranks first, and what is done is kept."""
+
+    def stop(number: int, _: object) -> None:
+        for one in _SIGNALS:  # once is enough: the second would interrupt the end of the first
+            signal.signal(one, signal.SIG_IGN)
+        raise _StoppedError(number)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,79 @@
+"""Random numbers that depend on a seed, a stream and an element's index, and on nothing else.
+
+A generator gives its n-th number after the n - 1 before it, so that ranks which hold different parts of one matrix
+would each have to draw all of it. Here the index is hashed (SplitMix64; Steele, Lea and Flood 2014), so that every rank
+draws its own elements only and every grid starts from the same model; dropout drops the same elements on every grid.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import torch
+
+_WEYL = 0x9E3779B97F4A7C15 - (1 << 64)  # as signed 64-bit numbers, in which torch multiplies modulo 2^64
+_FIRST = 0xBF58476D1CE4E5B9 - (1 << 64)
+_SECOND = 0x94D049BB133111EB - (1 << 64)
+_BITS = 53  # of a float64's significand
+CHUNK = 1 << 20  # elements drawn at once: their hashes take 16 bytes each
+
+
+def key(seed: int, stream: str) -> int:
+    """A signed 64-bit number for a seed and the name of what is drawn."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _hash(index: torch.Tensor) -> torch.Tensor:
+    """SplitMix64 of 64-bit integers."""
+    mixed = index * _WEYL
+    mixed = (mixed ^ _shifted(mixed, 30)) * _FIRST
+    mixed = (mixed ^ _shifted(mixed, 27)) * _SECOND
+    return mixed ^ _shifted(mixed, 31)
+
+
+def _shifted(number: torch.Tensor, bits: int) -> torch.Tensor:
+    """Shifted right as if it had no sign."""
+    return (number >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def uniform(index: torch.Tensor, key: int) -> torch.Tensor:
+    """Numbers in (0, 1), float64, one for each index.
+
+    >>> uniform(torch.arange(3), key(1, "weights"))
+    tensor([0.9119, 0.0146, 0.7421], dtype=torch.float64)
+    """
+    bits = _shifted(_hash(_hash(index) ^ key), 64 - _BITS)
+    return (bits.to(torch.float64) + 0.5) * 2.0**-_BITS
+
+
+def normal(index: torch.Tensor, key: int) -> torch.Tensor:
+    """Standard normal numbers, float64, one for each index (Box and Muller 1958)."""
+    radius = torch.sqrt(-2.0 * torch.log(uniform(2 * index, key)))
+    return radius * torch.cos(2.0 * math.pi * uniform(2 * index + 1, key))
+
+
+def fill_normal(flat: torch.Tensor, index: "Index", key: int, std: float) -> None:
+    """Fill a flat tensor with normal numbers by the index that each element has in the whole matrix."""
+    for start in range(0, flat.numel(), CHUNK):
+        places = torch.arange(start, min(start + CHUNK, flat.numel()), device=flat.device)
+        flat[start : start + len(places)] = (std * normal(index(places), key)).to(flat.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """From a place in a rank's flat shard to the element's index in the whole matrix.
+
+    The rank holds, of a matrix of `columns` columns, the block that starts at (`row`, `column`) and is `width` wide,
+    and of that block, flattened, what follows element `offset`.
+    """
+
+    columns: int
+    width: int
+    row: int = 0
+    column: int = 0
+    offset: int = 0
+
+    def __call__(self, places: torch.Tensor) -> torch.Tensor:
+        """Indices of the elements at `places`."""
+        inside = places + self.offset
+        return (self.row + inside // self.width) * self.columns + self.column + inside % self.width

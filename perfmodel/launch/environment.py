@@ -1,0 +1,166 @@
+"""Which rank this process is, as torchrun, mpirun, mpiexec or srun says in environment variables.
+
+torch itself is not needed for that: a program that is one of many ranks knows its place before it starts anything.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from perfmodel.errors import UsageError
+from perfmodel.units import count
+
+_MOST_RANKS = 2**31
+_MOST_PORT = 2**16 - 1
+_PORT = 29500  # torchrun's own where nothing else is said
+# Ports that a Slurm step is given one of, by its number: below those that systems hand out for connections.
+_FIRST_PORT, _PORTS = 20000, 10000
+_LOCALHOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The variables of one launcher: rank, ranks in all, and those of this host, the first of several that is set."""
+
+    launcher: str
+    rank: str
+    world: str
+    local_rank: tuple[str, ...]
+    local_world: tuple[str, ...]
+
+
+# In this order: torchrun may run under srun, mpirun and mpiexec start their own helpers with it, and none of them under
+# another. SLURM_STEP_NUM_TASKS is srun's; SLURM_NTASKS is set in a batch script, too, which is no rank.
+LAUNCHERS = (
+    Names("torchrun", "RANK", "WORLD_SIZE", ("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)),
+    Names(
+        "Open MPI's mpirun",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        ("OMPI_COMM_WORLD_LOCAL_RANK",),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE",),
+    ),
+    Names(
+        "mpiexec",
+        "PMI_RANK",
+        "PMI_SIZE",
+        ("PMI_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"),
+        ("PMI_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE"),
+    ),
+    Names("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_LOCALID",), ()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One rank of a launch, where the ranks of its host are `local`, and the host and port of rank 0."""
+
+    launcher: str
+    rank: int
+    world: int
+    local_rank: int
+    local_world: int
+    address: str
+    port: int
+
+
+def place(variables: Mapping[str, str]) -> Place | None:
+    """This process's place in a launch; None where it was started alone.
+
+    >>> place({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29401"})
+    Place(launcher='torchrun', rank=1, world=2, local_rank=1, local_world=2, address='127.0.0.1', port=29402)
+    """
+    names = next((names for names in LAUNCHERS if names.rank in variables and names.world in variables), None)
+    if names is None:
+        return None
+    world = _number(variables, names.world, 1, _MOST_RANKS)
+    if world == 1:
+        return None
+    rank = _number(variables, names.rank, 0, world - 1)
+    local_rank = _number(variables, _first(names, names.local_rank, "LOCAL_RANK", variables), 0, world - 1)
+    local_world = _local_world(names, variables, world)
+    if local_rank >= local_world:
+        raise UsageError(f"{names.launcher} calls this local rank {local_rank} of {local_world}, wanted less than that")
+    address = _address(names, variables, alone=local_world == world)
+    return Place(names.launcher, rank, world, local_rank, local_world, address, _port(names, variables))
+
+
+def refuse_other_counts(grids: Iterable[tuple[str, int]], ranks: int | None, place: Place | None) -> None:
+    """Raise where a grid (its text, its size) has not as many ranks as are asked for, or as this launch has.
+
+    >>> refuse_other_counts([("2x2x1x1", 4)], 8, None)
+    Traceback (most recent call last):
+    perfmodel.errors.UsageError: 8 ranks, but the grid 2x2x1x1 has 4; wanted --nproc 4, or a grid of 8
+    """
+    if place is not None and ranks not in (None, place.world):
+        raise UsageError(f"--nproc {ranks}, but {place.launcher} has started {place.world} ranks; leave --nproc out")
+    world = place.world if place is not None else ranks
+    for text, size in grids:
+        if world not in (None, size):
+            instead = f"start {size} with {place.launcher}" if place is not None else f"--nproc {size}"
+            raise UsageError(f"{world} ranks, but the grid {text} has {size}; wanted {instead}, or a grid of {world}")
+
+
+def _number(variables: Mapping[str, str], name: str, least: int, most: int) -> int:
+    text = variables[name].strip()
+    number = 0 if text == "0" else count(text, most)
+    if number is None or number < least:
+        raise UsageError(f"{name} is {text!r}, wanted a whole number from {least} to {most}")
+    return number
+
+
+def _first(names: Names, wanted: tuple[str, ...], general: str, variables: Mapping[str, str]) -> str:
+    """The first variable that is set; torchrun's own name stands in where a launcher says nothing."""
+    for name in (*wanted, general):
+        if name in variables:
+            return name
+    raise UsageError(f"{names.launcher} sets {names.rank} but none of {', '.join(wanted)}; set {general} for each rank")
+
+
+def _local_world(names: Names, variables: Mapping[str, str], world: int) -> int:
+    if names.launcher == "srun" and "SLURM_STEP_TASKS_PER_NODE" in variables:
+        return _tasks_here(variables["SLURM_STEP_TASKS_PER_NODE"], int(variables.get("SLURM_NODEID", "0")))
+    return _number(variables, _first(names, names.local_world, "LOCAL_WORLD_SIZE", variables), 1, world)
+
+
+def _tasks_here(text: str, node: int) -> int:
+    """Tasks of one node of a step.
+
+    >>> _tasks_here("4(x2),3", 1), _tasks_here("4(x2),3", 2)
+    (4, 3)
+    """
+    found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    each = [int(tasks) for tasks, times in found for _ in range(int(times or 1))]
+    if node >= len(each):
+        raise UsageError(f"SLURM_STEP_TASKS_PER_NODE is {text!r}, which has no node {node} (SLURM_NODEID)")
+    return each[node]
+
+
+def _address(names: Names, variables: Mapping[str, str], *, alone: bool) -> str:
+    """Where rank 0 is: as told, this host where all ranks are on it, or the first host of the Slurm step."""
+    if told := variables.get("MASTER_ADDR"):
+        return told
+    if alone:
+        return _LOCALHOST
+    if hosts := variables.get("SLURM_STEP_NODELIST") or variables.get("SLURM_NODELIST"):
+        return first_host(hosts)
+    raise UsageError(f"{names.launcher} does not say where rank 0 is; set MASTER_ADDR to its host for every rank")
+
+
+def first_host(hosts: str) -> str:
+    """The first host of a list as Slurm writes it.
+
+    >>> first_host("nid[001102-001104,001200]"), first_host("a,b")
+    ('nid001102', 'a')
+    """
+    first = re.split(r",(?![^\[]*\])", hosts)[0]
+    return re.sub(r"\[(\d+)[^\]]*\]", r"\1", first)
+
+
+def _port(names: Names, variables: Mapping[str, str]) -> int:
+    """A port on the host of rank 0 that every rank comes to by itself; torchrun's agent listens at its own."""
+    if "MASTER_PORT" in variables:
+        told = _number(variables, "MASTER_PORT", 1, _MOST_PORT - 1)
+        return told + 1 if names.launcher == "torchrun" else told
+    job, step = (variables.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+    return _FIRST_PORT + (int(job) + int(step)) % _PORTS if job.isdigit() and step.isdigit() else _PORT

@@ -1,0 +1,81 @@
+"""Results of runs: one JSON object a line, on the disk before the next run starts."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.launch.experiment import Experiment
+
+Record: TypeAlias = dict[str, Any]
+OK = "ok"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file holds: its records, and a sentence for each line that was cut off."""
+
+    records: tuple[Record, ...]
+    problems: tuple[str, ...]
+
+    def answer(self, experiment: Experiment) -> Record | None:
+        """The latest good record of this very run."""
+        found = (one for one in reversed(self.records) if one["status"] == OK and experiment.answered_by(one))
+        return next(found, None)
+
+
+def read(path: Path) -> Kept:
+    """The records of a file; none where there is no file. A line that was cut off as it was written is passed over."""
+    try:
+        lines = path.read_bytes().splitlines() if path.exists() else []
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be read: {error.strerror}") from None
+    records, problems = [], []
+    for number, line in enumerate(lines, start=1):
+        record = _record(line)
+        if record is not None:
+            records.append(record)
+        elif line.startswith(b"{"):
+            problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
+        elif line.strip():
+            raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted a JSON object a line")
+    return Kept(tuple(records), tuple(problems))
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "status" in record else None
+
+
+def append(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a line, and return when it is on the disk. A line that was cut off before is ended first."""
+    text = json.dumps(record, allow_nan=False) + "\n"
+    try:
+        with path.open("ab+") as file:
+            if file.tell() and _last_byte(file.fileno(), file.tell()) != b"\n":
+                text = f"\n{text}"
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _last_byte(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, 1, size - 1)
+
+
+def check_writable(path: Path) -> None:
+    """Raise before anything is run where nothing could be kept."""
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be written: {error.strerror}") from None

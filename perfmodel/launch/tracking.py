@@ -1,0 +1,101 @@
+"""What runs, seen operation by operation: FLOPs of products, and the memory of every tensor that is alive.
+
+A dispatch mode sees each operation that torch is about to run. Tensors that share memory share a storage; a storage is
+counted when it is first seen and until nothing refers to it.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+_PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm)
+_GATHER = torch.ops.c10d._allgather_base_.default
+_SCATTER = torch.ops.c10d._reduce_scatter_base_.default
+
+
+class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts FLOPs of products of two matrices apart from all others (attention's), and bytes alive by kind.
+
+    `kind` names what a tensor is at the moment at which it is made. A collective under way holds what it sends: what a
+    reduce-scatter reads is counted until what it wrote is gone, although fake collectives are over at once.
+    """
+
+    def __init__(self, kind: Callable[[], str]) -> None:
+        """Nothing has run."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._kind = kind
+        self._alive: dict[int, tuple[str, int]] = {}
+        self._bytes = 0
+        self.products = self.attention = 0
+        self.peak = 0
+        self.at_peak: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operation and look at what it made."""
+        made = func(*args, **(kwargs or {}))
+        for tensor in _tensors(made):
+            self.see(tensor)
+        packet = func.overloadpacket
+        if packet in flop_registry:
+            flops = flop_registry[packet](*args, **(kwargs or {}), out_val=made)
+            if packet in _PRODUCTS:
+                self.products += flops
+            else:
+                self.attention += flops
+        elif func is _GATHER:
+            self.name(args[0], "gathered")
+        elif func is _SCATTER:
+            part, whole = args[0], args[1]
+            weakref.finalize(part.untyped_storage(), _nothing, whole.untyped_storage())
+        return made
+
+    def name(self, tensor: torch.Tensor, kind: str) -> None:
+        """Say better what a tensor is."""
+        key = _identity(tensor.untyped_storage())
+        self._alive[key] = kind, self._alive[key][1]
+
+    def see(self, tensor: torch.Tensor) -> None:
+        """Count a tensor's storage, once."""
+        storage = tensor.untyped_storage()
+        key = _identity(storage)
+        if key in self._alive:
+            return
+        size = storage.nbytes()
+        self._alive[key] = self._kind(), size
+        self._bytes += size
+        weakref.finalize(storage, self._gone, key)
+        if self._bytes > self.peak:
+            self.peak = self._bytes
+            self.at_peak.clear()
+
+    def _gone(self, key: int) -> None:
+        if not self.at_peak and self._bytes == self.peak:
+            self._write_down()
+        _, size = self._alive.pop(key)
+        self._bytes -= size
+
+    def _write_down(self) -> None:
+        for kind, size in self._alive.values():
+            self.at_peak[kind] += size
+
+
+def _identity(storage: torch.UntypedStorage) -> int:
+    """The same for all tensors that share this memory; nothing public tells."""
+    return int(storage._cdata)  # noqa: SLF001
+
+
+def _nothing(_: object) -> None:
+    """The argument is what is held."""
+
+
+def _tensors(made: Any) -> Iterator[torch.Tensor]:
+    if isinstance(made, torch.Tensor):
+        yield made
+    elif isinstance(made, (tuple, list)):
+        for one in made:
+            yield from _tensors(one)

@@ -1,0 +1,217 @@
+"""One rank of one run: `python -m perfmodel.launch.worker REQUEST`, started by `children`.
+
+It trains, measures, times each collective by itself, and leaves what it found (rank 0) or what went wrong in a file.
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.files import write_whole
+from perfmodel.job import Job
+from perfmodel.launch import decoder, parameters, timing, tokens
+from perfmodel.launch.children import CRASHED, OUT_OF_MEMORY, REFUSED, report_path
+from perfmodel.launch.devices import Device
+from perfmodel.launch.experiment import Experiment, Seat
+from perfmodel.launch.groups import Grid
+from perfmodel.launch.ledger import Ledger
+from perfmodel.launch.plan import Plan
+from perfmodel.launch.training import Outcome, Trainer, Training
+from perfmodel.settings import OVERLAPS
+from perfmodel.workload import Embedding
+
+_FAILED = 1
+# What torch says where the host's memory is used up; on GPUs it raises an error of its own.
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "cannot allocate memory")
+_OutOfMemory: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+
+
+def main() -> None:
+    """Take a seat, run, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("request", type=Path)
+    request = json.loads(parser.parse_args().request.read_text(encoding="utf-8"))
+    experiment, seat = Experiment(**request["experiment"]), Seat(**request["seat"])
+    threading.Thread(target=_end_with_the_runner, daemon=True).start()
+    try:
+        report = _run(experiment, seat)
+    except BaseException as error:
+        _report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
+        raise SystemExit(_FAILED) from error
+    _report(seat, report)
+
+
+def _report(seat: Seat, report: dict[str, Any]) -> None:
+    write_whole(report_path(seat.folder, seat.rank), json.dumps(report, allow_nan=False))
+
+
+def _end_with_the_runner() -> None:
+    """The other end of standard input is closed when the runner ends, however it ends."""
+    while os.read(0, 1):
+        continue
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _status(error: BaseException) -> str:
+    if isinstance(error, PerfmodelError):
+        return REFUSED
+    text = str(error).lower()
+    full = isinstance(error, (_OutOfMemory, MemoryError)) or any(words in text for words in _NO_MEMORY)
+    return OUT_OF_MEMORY if full else CRASHED
+
+
+def _sentence(error: BaseException) -> str:
+    """The first line of what torch says, which may go on for pages."""
+    text = str(error).strip().partition("\n")[0]
+    return text if isinstance(error, PerfmodelError) else f"{type(error).__name__}: {text}"
+
+
+def _run(experiment: Experiment, seat: Seat) -> dict[str, Any]:
+    device = Device.of(seat, experiment.backend, experiment.dtype)
+    with _ranks(seat, device):
+        grid = Grid.of(experiment.layout(), seat.rank)
+        measured = _Measured(experiment, grid, device)
+        found = measured.steps() | {"communication": measured.collectives()}
+        return found | _versions() | {"hardware": device.name(), "hosts": _hosts(seat)}
+
+
+@contextmanager
+def _ranks(seat: Seat, device: Device) -> Iterator[None]:
+    """All ranks have met; and they part together, so that none takes the store away from another."""
+    dist.init_process_group(
+        device.backend,
+        init_method=seat.store,
+        rank=seat.rank,
+        world_size=seat.world,
+        timeout=timedelta(seconds=seat.timeout),
+    )
+    yield
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+class _Measured:
+    """A model in training on this rank."""
+
+    def __init__(self, experiment: Experiment, grid: Grid, device: Device) -> None:
+        self.experiment, self.grid, self.device = experiment, grid, device
+        self.job, layout = experiment.job(), experiment.layout()
+        plan = Plan.of(
+            grid,
+            overlap=frozenset(kind for kind in OVERLAPS if kind in experiment.overlap.split("+")),
+            weight_cache=experiment.weight_cache,
+            recompute=experiment.recompute,
+            tune=experiment.tune,
+        )
+        padded = int(self.job.padded_vocabulary(_vocabulary(self.job), layout))
+        flash = experiment.attention == "flash"
+        model = decoder.build(self.job.model, plan, padded_vocabulary=padded, flash=flash)
+        flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
+        self.accumulation = int(self.job.accumulation(layout))
+        settings = Training(seed=experiment.seed)
+        self.trainer: Trainer | None = Trainer(model, flat, plan, settings, self.accumulation)
+        self.ledger = Ledger()
+
+    def steps(self) -> dict[str, Any]:
+        """Train; seconds are those between the ends of steps, when the device has nothing left to do."""
+        experiment, device = self.experiment, self.device
+        source = _source(experiment, _vocabulary(self.job))
+        outcomes: list[Outcome] = []
+        times = []
+        for step in range(experiment.warmup + experiment.steps):
+            mine = tokens.batches(
+                source, self.grid, batch=experiment.batch_sequences, accumulation=self.accumulation, step=step
+            )
+            if step == experiment.warmup:
+                device.start_peak()
+            before = self.grid.ledger.calls.copy()
+            device.wait()
+            start = time.perf_counter()
+            outcomes.append(self._step(step, mine))
+            device.wait()
+            times.append(time.perf_counter() - start)
+            self.ledger = self.grid.ledger.since(before)
+        peak = device.peak()
+        return self._summary(times[experiment.warmup :]) | self._memory(peak) | _losses(outcomes)
+
+    def _step(self, step: int, mine: list[tuple[torch.Tensor, torch.Tensor]]) -> Outcome:
+        assert self.trainer is not None  # noqa: S101 - until the collectives are timed
+        return self.trainer.step(step, mine)
+
+    def collectives(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The last step's, each timed alone in the memory that the model has left."""
+        self.trainer = None
+        return timing.communication(self.grid, self.ledger, self.device)
+
+    def _summary(self, mine: list[float]) -> dict[str, Any]:
+        """A step is over when the slowest rank is done."""
+        times = self._slowest(mine)
+        return {
+            "backend": self.device.backend,
+            "dtype": self.device.dtype,
+            "optimizer": "adamw",
+            "step_time_s": statistics.median(times),
+            "step_time_min_s": min(times),
+            "step_times_s": times,
+        }
+
+    def _memory(self, peak: tuple[int, int]) -> dict[str, Any]:
+        """Of the rank that held most."""
+        allocated, reserved = (int(most) for most in self._slowest([float(size) for size in peak]))
+        return {"memory_B": allocated, "memory_reserved_B": reserved}
+
+    def _slowest(self, mine: list[float]) -> list[float]:
+        """The most of any rank, number by number."""
+        most = torch.tensor(mine, dtype=torch.float64, device=self.device.device)
+        dist.all_reduce(most, op=dist.ReduceOp.MAX)
+        found: list[float] = most.tolist()
+        return found
+
+
+def _vocabulary(job: Job) -> int:
+    return next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))
+
+
+def _source(experiment: Experiment, vocabulary: int) -> tokens.Source:
+    length = experiment.sequence_length
+    if experiment.tokens:
+        return tokens.TokenFile(experiment.tokens, vocabulary=vocabulary, length=length)
+    return tokens.Drawn(vocabulary, length, experiment.seed)
+
+
+def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Of all steps, those before the measured ones, too."""
+    return {
+        "losses": [float(outcome.loss) for outcome in outcomes],
+        "gradient_norms": [float(outcome.gradient_norm) for outcome in outcomes],
+    }
+
+
+def _versions() -> dict[str, Any]:
+    return {"torch_version": torch.__version__, "python_version": platform.python_version()}
+
+
+def _hosts(seat: Seat) -> int:
+    """How many hosts the ranks are on."""
+    names: list[Any] = [None] * seat.world
+    dist.all_gather_object(names, socket.gethostname())
+    return len(set(names))
+
+
+if __name__ == "__main__":
+    main()
