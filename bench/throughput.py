@@ -128,8 +128,8 @@ def report(question: Question, answers: list[Answer]) -> str:
     kind = "in full" if question.in_full else "searched"
     return (
         f"{question.model:10} {question.machine:10} {question.gpus:6} GPUs, {order}, {kind}: {first.searched:,} grids, "
-        f"{first.evaluated:10,} evaluations, {rate:10,.0f} a second = {rate / TARGET_RATE:.2f} of the target, best {best:,.0f}, "
-        f"peak {peak / 1e6:.0f} MB = {peak / TARGET_MEMORY:.2f} of what is allowed"
+        f"{first.evaluated:10,} evaluations, {rate:10,.0f} a second = {rate / TARGET_RATE:.2f} of the target, "
+        f"best {best:,.0f}, peak {peak / 1e6:.0f} MB = {peak / TARGET_MEMORY:.2f} of what is allowed"
     )
 
 
