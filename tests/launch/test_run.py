@@ -128,6 +128,12 @@ def test_results_carry_the_names_that_compare_reads(kept):
     assert needed <= COLUMNS.keys() & records(kept)[0].keys()
 
 
+@pytest.mark.checkout
+def test_every_key_of_a_result_is_documented(kept):
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text()
+    assert [key for key in records(kept)[0] if f"`{key}`" not in page] == []
+
+
 def test_resume_passes_over_what_is_done_and_names_a_line_that_was_cut_off(kept, folder):
     cut = folder / "cut.jsonl"
     cut.write_text(kept.read_text() + '{"status": "o')
