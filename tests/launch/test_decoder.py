@@ -10,7 +10,7 @@ from gloo.beside_dense import SHAPES, Case, deviations, evaluations
 from gloo.spawn import on_ranks
 from perfmodel.errors import UsageError
 from perfmodel.launch.decoder import build
-from perfmodel.launch.groups import Grid
+from perfmodel.launch.groups import Axis, Grid
 from perfmodel.launch.parameters import hold
 from perfmodel.launch.plan import Plan
 from perfmodel.layout import PLACEMENTS, Layout, placed
@@ -109,8 +109,11 @@ def test_a_loss_without_gradients_is_the_same_and_leaves_training_as_it_was():
         assert third == pytest.approx(first, rel=1e-12)
 
 
-def test_what_is_no_decoder_or_longer_than_its_positions_is_refused():
+def test_what_cannot_be_run_is_refused():
     plan = Plan.of(Grid.of(Layout(1, 1, 1, 1)))
+    split = replace(plan.grid, x=Axis("x", size=2))
+    with pytest.raises(UsageError, match="1 key-value heads, which x 2 cannot split evenly"):
+        build(replace(SHAPES["llama"], kv_heads=1).model("one"), replace(plan, grid=split), padded_vocabulary=52)
     with pytest.raises(UsageError, match="unet-7b is no decoder"):
         build(load("unet-7b"), plan, padded_vocabulary=0)
     model = build(SHAPES["gpt"].model("gpt"), plan, padded_vocabulary=52)
