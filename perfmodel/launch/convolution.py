@@ -62,7 +62,9 @@ class _Convolved(Products):
     def tn(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """The gradient of the weight from that of the outputs and the inputs."""
         sizes = (a.shape[-1], b.shape[-1], self.kernel, self.kernel)
-        gradient: torch.Tensor = conv2d_weight(_first(b), sizes, _first(a), padding=self.kernel // 2)
+        gradient: torch.Tensor = conv2d_weight(  # type: ignore[no-untyped-call]
+            _first(b), sizes, _first(a), padding=self.kernel // 2
+        )
         return gradient
 
     def _weight(self, block: torch.Tensor) -> torch.Tensor:
