@@ -33,9 +33,9 @@ def runs(rows: Sequence[Record]) -> Group:
 
 
 def _heading(first: Record, good: list[Record]) -> Iterator[Text]:
-    scaled = [f"{first['scale_layers']} layers"] if first["scale_layers"] else []
+    scaled = [f"layers {first['scale_layers']}"] if first["scale_layers"] else []
     scaled += [f"widths times {first['scale_hidden']}"] if first["scale_hidden"] else []
-    yield line(", ".join([f"{first['model']} on {first['gpus']} ranks", *scaled]), style="bold")
+    yield line(", ".join([first["model"], *scaled]), style="bold")
     for text in dict.fromkeys(f"{row['backend']}, {row['dtype']}; {row['hardware']}" for row in good):
         yield line(text)
     yield line(f"{first['batch_sequences']} sequences of {first['sequence_length']} tokens a step")

@@ -59,14 +59,13 @@ def run(
     here = place(os.environ)
     experiments = question.experiments(here)
     runner = Runner(tuple(experiments), here, timeout, threads_given="OMP_NUM_THREADS" in os.environ)
-    if here is not None and here.rank > 0:
-        with _stopped_by_signals():
-            runner.follow()
-        return
     rows: dict[int, Record] = {}
     stopped = None
     try:
         with _stopped_by_signals():
+            if here is not None and here.rank > 0:
+                runner.follow()
+                return
             for number, record in _results(runner, Path(out) if out else None, resume=resume):
                 rows[number] = record  # noqa: PERF403 - what is done is kept when the next is interrupted
     except _StoppedError as signalled:

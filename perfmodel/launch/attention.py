@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
 from perfmodel import layers
+from perfmodel.errors import UsageError
 from perfmodel.launch import recompute
 from perfmodel.launch.dropout import dropped
 from perfmodel.launch.micro_step import MicroStep
@@ -27,7 +28,9 @@ class Attention(nn.Module):
         """Query and key norms are shared by all heads, so that every rank holds them whole."""
         super().__init__()
         self.plan, self.layer, self.name, self.flash = plan, layer, name or layer.name, flash
-        self.groups = layer.kv_heads // plan.grid.x.size
+        self.groups, rest = divmod(layer.kv_heads, plan.grid.x.size)
+        if rest:
+            raise UsageError(f"{layer.kv_heads} key-value heads, which x {plan.grid.x.size} cannot split evenly")
         self.shared = layer.heads // layer.kv_heads
         self.query_norm, self.key_norm = (
             Norm(layers.Norm(f"{self.name}.{what}", layer.head_dim, bias=False), partial=True)

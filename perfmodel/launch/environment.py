@@ -97,7 +97,7 @@ def refuse_other_counts(grids: Iterable[tuple[str, int]], ranks: int | None, pla
     world = place.world if place is not None else ranks
     for text, size in grids:
         if world not in (None, size):
-            instead = f"start {size} with {place.launcher}" if place is not None else f"--nproc {size}"
+            instead = f"{size} started by {place.launcher}" if place is not None else f"--nproc {size}"
             raise UsageError(f"{world} ranks, but the grid {text} has {size}; wanted {instead}, or a grid of {world}")
 
 

@@ -121,6 +121,15 @@ class Grid:
         return Grid(self.layout, self.rank, self.y, self.x, self.z, self.data, self.xy, self.ledger)
 
 
+def join_features(axis: Axis, part: torch.Tensor) -> torch.Tensor:
+    """Rows with the features of all ranks of an axis."""
+    whole, pending = axis.all_gather(part)
+    pending.wait()
+    if axis.size == 1:
+        return whole
+    return whole.view(axis.size, *part.shape).transpose(0, 1).reshape(len(part), -1)
+
+
 def _members(layout: Layout, name: str, rank: int) -> np.ndarray:
     """The ranks of one axis that `rank` belongs to; for xy in the order of x then y, which the vocabulary is cut in."""
     array = ranks.rank_array(layout)

@@ -39,9 +39,13 @@ class Linear(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(..., inputs / Y) to (..., outputs / X); a transposed layer (..., inputs / X) to (..., outputs / Y)."""
         bias = self.bias() if self.bias is not None else None
-        rows = inputs.reshape(-1, inputs.shape[-1])
-        outputs: torch.Tensor = _Linear.apply(rows, self.weight.values, bias, self)  # type: ignore[no-untyped-call]
+        outputs = self.multiply(inputs.reshape(-1, inputs.shape[-1]), bias)
         return outputs.view(*inputs.shape[:-1], outputs.shape[-1])
+
+    def multiply(self, inputs: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """Of what `products` takes: rows."""
+        outputs: torch.Tensor = _Linear.apply(inputs, self.weight.values, bias, self)  # type: ignore[no-untyped-call]
+        return outputs
 
 
 class _Linear(torch.autograd.Function):
@@ -84,9 +88,10 @@ class _Linear(torch.autograd.Function):
 
 
 def _scatter(layer: Linear, gradient: torch.Tensor, inputs: torch.Tensor) -> None:
-    """dW = dO^T I, on its way to where it is accumulated."""
+    """The gradient dW = dO^T I, on its way to where it is accumulated."""
     weight, schedule = layer.weight, layer.schedule
-    if layer.at.z.size == 1 and weight.gradient.dtype == inputs.dtype:
+    rows = inputs.dim() == 2  # images are convolved
+    if rows and layer.at.z.size == 1 and weight.gradient.dtype == inputs.dtype:
         weight.accumulate_product(gradient.t(), inputs)
         schedule.scattered(weight)
     else:

@@ -17,7 +17,7 @@ from perfmodel.launch.environment import Place
 
 Message: TypeAlias = dict[str, Any]
 _RETRY, _HELLO = 0.2, 2.0  # seconds
-_LONGEST = 2**20  # bytes of a message
+_LONGEST = 2**16  # bytes of a message
 
 
 class Line:

@@ -16,7 +16,7 @@ from torch.nn.functional import embedding
 
 from perfmodel import layers
 from perfmodel.errors import UsageError
-from perfmodel.launch.groups import Axis
+from perfmodel.launch.groups import join_features
 from perfmodel.launch.linear import product_dtype
 from perfmodel.launch.norms import exact
 from perfmodel.launch.parameters import Piece, Vector, Weight
@@ -127,7 +127,7 @@ class _LookUp(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, None]:
         """Rows are summed by torch's own kernel, on GPUs in fp32; one row more takes what is not here."""
         (row, here), table = ctx.saved_tensors, ctx.table
-        whole = _joined(table.grid.y, gradients[0].flatten(0, -2))
+        whole = join_features(table.grid.y, gradients[0].flatten(0, -2))
         row = torch.where(here, row, table.rows).flatten()
         of_rows = torch.ops.aten.embedding_dense_backward(
             whole, row, table.rows + 1, padding_idx=table.rows, scale_grad_by_freq=False
@@ -150,7 +150,7 @@ class _Loss(torch.autograd.Function):
         scale: float,
     ) -> torch.Tensor:
         xy, dtype = table.grid.xy, product_dtype(values)
-        joined, rows = _joined(table.grid.y, hidden.to(dtype)), table.gather(dtype)
+        joined, rows = join_features(table.grid.y, hidden.to(dtype)), table.gather(dtype)
         logits = table.products.nt(joined, rows)
         if bias is not None:
             logits += bias
@@ -185,12 +185,3 @@ class _Loss(torch.autograd.Function):
         of_bias = logits.sum(0).to(ctx.bias) if ctx.bias is not None else None
         pending.wait()
         return table.grid.y.part(back, -1).contiguous().to(ctx.given), None, of_bias, None, None, None
-
-
-def _joined(axis: Axis, part: torch.Tensor) -> torch.Tensor:
-    """Rows with the features of all ranks of an axis."""
-    whole, pending = axis.all_gather(part)
-    pending.wait()
-    if axis.size == 1:
-        return whole
-    return whole.view(axis.size, *part.shape).transpose(0, 1).reshape(len(part), -1)

@@ -12,11 +12,10 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 import torch.distributed as dist
@@ -31,6 +30,7 @@ from perfmodel.launch.experiment import Experiment, Seat
 from perfmodel.launch.groups import Grid
 from perfmodel.launch.ledger import Ledger
 from perfmodel.launch.plan import Plan
+from perfmodel.launch.results import OK
 from perfmodel.launch.training import Outcome, Trainer, Training
 from perfmodel.settings import OVERLAPS
 from perfmodel.workload import Embedding
@@ -49,11 +49,10 @@ def main() -> None:
     experiment, seat = Experiment(**request["experiment"]), Seat(**request["seat"])
     threading.Thread(target=_end_with_the_runner, daemon=True).start()
     try:
-        report = _run(experiment, seat)
+        _run(experiment, seat)
     except BaseException as error:
         _report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
         raise SystemExit(_FAILED) from error
-    _report(seat, report)
 
 
 def _report(seat: Seat, report: dict[str, Any]) -> None:
@@ -81,28 +80,26 @@ def _sentence(error: BaseException) -> str:
     return text if isinstance(error, PerfmodelError) else f"{type(error).__name__}: {text}"
 
 
-def _run(experiment: Experiment, seat: Seat) -> dict[str, Any]:
+def _run(experiment: Experiment, seat: Seat) -> None:
+    """All ranks report before any of them parts: what becomes of their connections then does not matter."""
     device = Device.of(seat, experiment.backend, experiment.dtype)
-    with _ranks(seat, device):
-        grid = Grid.of(experiment.layout(), seat.rank)
-        measured = _Measured(experiment, grid, device)
-        found = measured.steps() | {"communication": measured.collectives()}
-        return found | _versions() | {"hardware": device.name(), "hosts": _hosts(seat)}
-
-
-@contextmanager
-def _ranks(seat: Seat, device: Device) -> Iterator[None]:
-    """All ranks have met; and they part together, so that none takes the store away from another."""
-    dist.init_process_group(
-        device.backend,
-        init_method=seat.store,
-        rank=seat.rank,
-        world_size=seat.world,
-        timeout=timedelta(seconds=seat.timeout),
-    )
-    yield
+    patience = timedelta(seconds=seat.timeout)
+    store = _store(seat, patience)
+    dist.init_process_group(device.backend, store=store, rank=seat.rank, world_size=seat.world, timeout=patience)
+    measured = _Measured(experiment, Grid.of(experiment.layout(), seat.rank), device)
+    found = {"status": OK} | measured.steps() | {"communication": measured.collectives()}
+    _report(seat, found | _versions() | {"hardware": device.name(), "hosts": _hosts(seat)})
     dist.barrier()
     dist.destroy_process_group()
+
+
+def _store(seat: Seat, patience: timedelta) -> dist.Store:
+    """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
+    place = urlsplit(seat.store)
+    if place.scheme == "file":
+        return dist.FileStore(place.path, seat.world)
+    assert place.hostname is not None  # noqa: S101 - the runner has written it
+    return dist.TCPStore(place.hostname, place.port, seat.world, is_master=seat.rank == 0, timeout=patience)
 
 
 class _Measured:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",),
+    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("run",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip
@@ -48,7 +48,8 @@ def test_the_example_of_a_command_runs(run, words, tmp_path, monkeypatch):
     arguments = example(helped(run, words))
     assert tuple(arguments[: len(words)]) == words
     answer = run(*arguments)
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
+    assert answer.err == "" or words == ("run",)  # which takes its time, and says what it is at
     assert answer.out.strip()
 
 

@@ -47,6 +47,12 @@ class Case:
     overlap: tuple = OVERLAPS
     flash: bool = True
     dropout: float = 0.0
+    autocast: bool = False
+
+    @property
+    def compared(self):
+        """The format that the dense model is run in."""
+        return "float32" if self.dtype == "bfloat16" else self.dtype
 
 
 def deviations(rank, cases):
@@ -62,13 +68,15 @@ def built(grid, case):
     plan = replace(plan, dropout=case.dropout)
     rows = 4 * grid.xy.size
     padded = -(-VOCABULARY // rows) * rows
+    dtype = getattr(torch, case.dtype)
     model = decoder.build(SHAPES[case.shape].model("tiny"), plan, padded_vocabulary=padded, flash=case.flash)
-    flat = hold(model, device=torch.device("cpu"), dtype=getattr(torch, case.dtype))
-    parameters = _dense(case.shape, case.dtype)[2]
+    flat = hold(model, device=torch.device("cpu"), dtype=dtype)
+    parameters = _dense(case.shape, case.compared)[2]
     for held in flat.held:
         if isinstance(held, Weight):
             held.values.data.mul_(_LARGER)
-            assert _relative(held.values.data, parameters, held.piece) < 1e-6, f"{held.piece.name} starts otherwise"
+            off = _relative(held.values.data, parameters, held.piece)
+            assert off <= torch.finfo(dtype).eps, f"{held.piece.name} starts otherwise"
         else:
             held.values.data.copy_(_shard(held.piece, parameters))
     return model, flat
@@ -88,6 +96,28 @@ def outcomes(rank, cases):
     return [_outcome(Grid.of(Layout(*case.sizes, case.placement), rank), case) for case in cases]
 
 
+def evaluations(rank, cases):
+    """For each case the losses (trained, evaluated, trained) of one model, which nothing changes between."""
+    return [_evaluated(Grid.of(Layout(*case.sizes, case.placement), rank), case) for case in cases]
+
+
+def _evaluated(grid, case):
+    tokens, targets, _, _ = _dense(case.shape, case.compared)
+    model, flat = built(grid, case)
+    share, found = _share(grid, torch.stack((tokens, targets)), 1, 0), []
+    for training in (True, False, True, True):
+        flat.clear()
+        model.schedule.begin()
+        with torch.set_grad_enabled(training):
+            loss = model(*share, scale=1.0)
+        if training:
+            loss.backward()
+        model.schedule.finish()
+        flat.complete()
+        found.append((loss.item(), flat.gradient.norm().item()))
+    return found
+
+
 def _outcome(grid, case):
     _, flat, loss = _passed(grid, case)
     scale = next(held.gradient for held in flat.held if held.piece.name == "final norm.scale").sum()
@@ -97,7 +127,7 @@ def _outcome(grid, case):
 
 def _passed(grid, case):
     """(final hidden states, flat tensors with the summed gradient, loss) of one step's forward and backward passes."""
-    tokens, targets, _, _ = _dense(case.shape, case.dtype)
+    tokens, targets, _, _ = _dense(case.shape, case.compared)
     model, flat = built(grid, case)
     seen, loss = [], torch.zeros((), dtype=flat.gradient.dtype)
     model.final_norm.register_forward_hook(lambda _, __, outputs: seen.append(outputs.detach()))
@@ -105,7 +135,8 @@ def _passed(grid, case):
     for micro_step in range(case.micro_steps):
         model.schedule.begin()
         share = _share(grid, torch.stack((tokens, targets)), case.micro_steps, micro_step)
-        part = model(*share, scale=1 / tokens.numel(), micro_step=micro_step)
+        with torch.autocast("cpu", torch.bfloat16, enabled=case.autocast):
+            part = model(*share, scale=1 / tokens.numel(), micro_step=micro_step)
         part.backward()
         loss += part.detach()
     model.schedule.finish()
@@ -115,7 +146,7 @@ def _passed(grid, case):
 
 
 def _deviation(grid, case):
-    _, _, _, (loss, hidden, gradients) = _dense(case.shape, case.dtype)
+    _, _, _, (loss, hidden, gradients) = _dense(case.shape, case.compared)
     found_hidden, flat, found_loss = _passed(grid, case)
     assert torch.isfinite(flat.gradient).all(), "NaN compares as equal to anything"
     wanted = torch.cat([_share(grid, hidden[None], case.micro_steps, one)[0] for one in range(case.micro_steps)])

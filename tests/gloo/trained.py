@@ -26,8 +26,12 @@ SHAPES = {
 
 
 def settings(clip):
-    """A rate at which three steps move every weight by about its own size."""
-    return Training(learning_rate=0.02, clip=clip)
+    """Three steps move every weight by a good part of its own size.
+
+    With an `eps` of the size of gradients AdamW sees their scale, and so clipping. With a small one it divides each by
+    its own size: those of key biases, which are 0 but for rounding (softmax does not see a shift), would become steps.
+    """
+    return Training(learning_rate=0.02, eps=0.001, clip=clip)
 
 
 def trainer(name, grid, dtype, *, accumulation=1, clip=None, overlap=()):
@@ -119,3 +123,20 @@ def _deviation(grid, name, dtype_name, accumulation, clip, overlap):
         expected = padded_with_zeros(parameters[held.piece.name], held.piece.rows)
         worst["weights"] = max(worst["weights"], ((found - expected).norm() / expected.norm()).item())
     return worst
+
+
+def sent(rank, sizes, overlaps):
+    """For each: bytes over data until the last backward pass has ended, by (operation, axis) after it, of sections."""
+    return [_sent(Grid.of(Layout(*sizes), rank), overlap) for overlap in overlaps]
+
+
+def _sent(grid, overlap):
+    mine = trainer("llama", grid, torch.float32, accumulation=3, clip=0.05, overlap=overlap)
+    mine.gradients.begin()
+    mine._passes(0, batches(source("llama"), grid, batch=BATCH, accumulation=3, step=0))
+    early = grid.ledger.totals().get(("all-reduce", "data"), (0, 0))[1]
+    before = grid.ledger.calls.copy()
+    mine.gradients.finish()
+    mine.gradients.norm()
+    after = {key: size for key, (_, size) in grid.ledger.since(before).totals().items()}
+    return early, after, {name: 4 * (end - start) for name, start, end in mine.flat.sections}

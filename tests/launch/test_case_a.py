@@ -13,6 +13,7 @@ GRIDS = [(2, 2, 1), (1, 2, 2), (2, 1, 2), (4, 1, 1), (1, 4, 1), (1, 1, 4)]
 def test_every_grid_of_four_ranks_gives_the_norms_of_the_serial_model():
     found = on_ranks(4, case_a, GRIDS)[0]
     for grid, norms in zip(GRIDS, found, strict=True):
-        # Sums in fp32 depend on the grid and the processor's BLAS in the eighth digit, one element in the seventh (AxoNN: 1.4e-6).
+        # Sums in fp32 depend on the grid and the processor's BLAS in the eighth digit, one element in the seventh
+        # (AxoNN: 1.4e-6).
         assert norms.pop("first") == pytest.approx(0.5074624, abs=5e-7), grid
         assert norms == pytest.approx(NORMS, rel=2e-7), grid

@@ -1,0 +1,110 @@
+"""What `perfmodel run` refuses before it starts anything, and which grids it takes."""
+
+import json
+import math
+
+import pytest
+
+from perfmodel import models, profiles
+from perfmodel.constraints import complaints, grid_rules
+from perfmodel.errors import PerfmodelError
+from perfmodel.job import Job
+from perfmodel.launch import results, selection
+from perfmodel.layout import NAMED_PLACEMENTS, Layout
+from perfmodel.search import Space
+from perfmodel_cli.run_question import RunQuestion
+
+
+def asked(**options):
+    return RunQuestion(**{"model": "gpt-tiny", **options}).experiments(None)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "give either --grid or --grids"),
+        ({"grid": "2x2x1x1", "grids": "top:3"}, "give either --grid or --grids"),
+        ({"grid": "2x2x1x1", "nproc": 8}, "8 ranks, but the grid 2x2x1x1 has 4"),
+        ({"grid": "16x1x1x1"}, "16x1x1x1 cannot run gpt-tiny: 8 attention heads cannot be split evenly by x 16"),
+        ({"grid": "1x1x2x2", "batch": 6}, "6 sequences a step cannot be split evenly by z 2 \\* data 2 = 4"),
+        ({"grid": "1x1x1x2", "batch": 6, "micro_batch": "2"}, "6 sequences a step cannot be split evenly"),
+        ({"grid": "1x1x1x2", "seq": 512}, "512 tokens, but gpt-tiny has 256 positions; wanted --seq of at most 256"),
+        ({"grids": "top:3"}, "--grids top:3 needs --nproc"),
+        ({"grids": "top:3", "nproc": 8}, "--grids top:3 needs --machine"),
+        ({"grids": "top:some", "nproc": 8}, "wanted top: and how many, such as top:5"),
+        ({"grids": "sample:2", "nproc": 7, "batch": 6}, "no grid of 7 can run gpt-tiny"),
+        ({"grids": "none.txt"}, "none.txt"),
+    ],
+)  # fmt: skip
+def test_a_question_without_an_answer_is_refused_in_a_sentence(options, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PerfmodelError, match=sentence):
+        asked(**options)
+
+
+def test_the_fastest_predicted_are_run_as_they_are_predicted():
+    (best, *_) = found = asked(grids="top:3", nproc=8, machine="localhost-cpu", batch=16)
+    assert len({one.grid for one in found}) == 3
+    job = Job.of(models.load("gpt-tiny"), profiles.load("localhost-cpu"), batch=16)
+    assert best.layout() == selection.fastest(job, Space(gpus=8, top=1))[0]
+
+
+def test_drawn_grids_differ_keep_the_rules_and_are_the_same_for_the_same_seed():
+    found = asked(grids="sample:9", nproc=16)
+    assert len({one.grid for one in found}) == 9
+    job = found[0].job()
+    assert not any(complaints(grid_rules(job), one.layout()) for one in found)
+    assert found == asked(grids="sample:9", nproc=16)
+    assert [one.grid for one in found] != [one.grid for one in asked(grids="sample:9", nproc=16, seed=1)]
+
+
+def test_every_grid_that_keeps_the_rules_may_be_drawn():
+    job = Job.of(models.load("gpt-tiny"), profiles.load("localhost-cpu"), batch=8)
+    space = Space(gpus=8, placements=NAMED_PLACEMENTS["any"], top=10**6)
+    drawn = selection.drawn(job, space, seed=0)
+    assert len({(one.text(), one.placement) for one in drawn}) == len(drawn)
+    assert {one.text() for one in drawn} >= {"8x1x1x1", "1x8x1x1", "1x1x8x1", "1x1x1x8", "2x2x2x1"}
+
+
+def test_a_file_of_grids_may_have_comments_and_every_wrong_line_is_named(tmp_path):
+    path = tmp_path / "grids"
+    path.write_text("# all of four\n2x2x1x1\n\n1x1x4x1  # depth\n")
+    assert selection.of_file(path) == [Layout(2, 2, 1, 1), Layout(1, 1, 4, 1)]
+    path.write_text("2x2\n1x1x1x1\n3\n")
+    with pytest.raises(PerfmodelError, match=r"(?s)grids:1: '2x2' is no grid.*grids:3: '3' is no grid"):
+        selection.of_file(path)
+
+
+def test_one_batch_goes_for_all_grids(tmp_path):
+    path = tmp_path / "grids"
+    path.write_text("1x1x1x8\n1x2x1x1\n")
+    assert {one.batch_sequences for one in asked(grids=str(path))} == {8}
+
+
+def test_a_line_that_was_cut_off_is_passed_over_and_the_next_begins_a_line_of_its_own(tmp_path):
+    path = tmp_path / "results.jsonl"
+    results.append(path, {"status": "ok", "x": 1})
+    with path.open("a") as file:
+        file.write('{"status": "o')
+    results.append(path, {"status": "timeout", "x": 2})
+    kept = results.read(path)
+    assert [record["x"] for record in kept.records] == [1, 2]
+    assert len(kept.problems) == 1
+    assert "results.jsonl:2: a line that was cut off" in kept.problems[0]
+    assert json.loads(path.read_text().splitlines()[2]) == {"status": "timeout", "x": 2}
+
+
+def test_a_file_of_something_else_is_not_added_to(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("# notes\n")
+    with pytest.raises(PerfmodelError, match=r"notes\.txt:1 is no result of perfmodel run"):
+        results.read(path)
+
+
+def test_rates_count_three_passes_of_the_model():
+    (one,) = asked(grid="1x1x1x2", machine="localhost-cpu", batch=4)
+    rates = one.rates(0.5, "fp32")
+    assert rates["tokens_per_s"] == 4 * 256 / 0.5
+    assert rates["model_flop_per_s"] == 3 * 4 * models.load("gpt-tiny").forward_flops(256) / 0.5
+    assert math.isclose(rates["model_flops_utilization"], rates["model_flop_per_s"] / (2 * 50e9))
+    assert one.rates(0.5, "fp64")["model_flops_utilization"] is None
