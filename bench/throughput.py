@@ -29,6 +29,7 @@ from perfmodel.layout import PLACEMENTS, divisors, placed
 from perfmodel.memory import capacity, occupy
 from perfmodel.search import Space, rank
 from perfmodel.step import step_time
+from perfmodel_cli.heap import keep_freed_memory
 
 BLOCK = 1 << 14  # rows at once, so that all columns stay in the cache
 TARGET_RATE = 500_000  # evaluations a second on one core
@@ -76,7 +77,8 @@ class Answer:
 
 
 def answer(question: Question) -> Answer:
-    """Search once, in this process."""
+    """Search once, in this process, set up as the program's is."""
+    keep_freed_memory()
     job = Job.of(models.load(question.model), profiles.load(question.machine), batch=question.batch)
     space = Space(question.gpus, tuple(range(len(PLACEMENTS))) if question.any_order else (0,))
     start = time.process_time()

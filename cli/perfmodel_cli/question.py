@@ -55,7 +55,9 @@ class Question:
         """The job, its files read."""
         from perfmodel import models, profiles
         from perfmodel.job import Job
+        from perfmodel_cli.heap import keep_freed_memory
 
+        keep_freed_memory()
         settings = Settings(
             fidelity=self.fidelity.value,
             optimizer=self.optimizer,
