@@ -14,7 +14,8 @@ from perfmodel_cli.heap import keep_freed_memory
 if {kept}:
     keep_freed_memory()
 def block():
-    return sum(np.arange(1 << 17) * 1.0 for _ in [np.ones(1 << 17) for _ in range(20)])
+    columns = [np.ones(1 << 17) for _ in range(20)]
+    return sum(columns)
 
 
 for _ in range(3):  # the heap grows to what is needed
