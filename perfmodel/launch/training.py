@@ -27,7 +27,6 @@ class Training:
     eps: float = 1e-8
     weight_decay: float = 0.1
     clip: float | None = 1.0
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

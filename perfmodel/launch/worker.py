@@ -120,8 +120,7 @@ class _Measured:
         model = decoder.build(self.job.model, plan, padded_vocabulary=padded, flash=flash)
         flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
         self.accumulation = int(self.job.accumulation(layout))
-        settings = Training(seed=experiment.seed)
-        self.trainer: Trainer | None = Trainer(model, flat, plan, settings, self.accumulation)
+        self.trainer: Trainer | None = Trainer(model, flat, plan, Training(), self.accumulation)
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:
