@@ -93,13 +93,13 @@ def _run(experiment: Experiment, seat: Seat) -> None:
     dist.destroy_process_group()
 
 
-def _store(seat: Seat, patience: timedelta) -> dist.Store:
+def _store(seat: Seat, patience: timedelta) -> Any:
     """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
     place = urlsplit(seat.store)
     if place.scheme == "file":
-        return dist.FileStore(place.path, seat.world)
-    assert place.hostname is not None  # noqa: S101 - the runner has written it
-    return dist.TCPStore(place.hostname, place.port, seat.world, is_master=seat.rank == 0, timeout=patience)
+        return dist.FileStore(place.path, seat.world)  # type: ignore[attr-defined]
+    host, port = place.hostname, place.port
+    return dist.TCPStore(host, port, seat.world, is_master=seat.rank == 0, timeout=patience)  # type: ignore[attr-defined]
 
 
 class _Measured:
