@@ -98,7 +98,7 @@ def _store(seat: Seat, patience: timedelta) -> Any:
     place = urlsplit(seat.store)
     if place.scheme == "file":
         return dist.FileStore(place.path, seat.world)  # type: ignore[attr-defined]
-    host, port = place.hostname, place.port
+    host, port = place.hostname or "", place.port or 0
     return dist.TCPStore(host, port, seat.world, is_master=seat.rank == 0, timeout=patience)  # type: ignore[attr-defined]
 
 
