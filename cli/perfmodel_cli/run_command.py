@@ -70,8 +70,9 @@ def run(
                 rows[number] = record  # noqa: PERF403 - what is done is kept when the next is interrupted
     except _StoppedError as signalled:
         stopped = signalled.number
-    if rows:
-        _show([rows[number] for number in sorted(rows)], output)
+    finally:
+        if rows:
+            _show([rows[number] for number in sorted(rows)], output)
     _end(list(rows.values()), len(experiments), stopped)
 
 
@@ -100,7 +101,8 @@ def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple
 
 def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:
     one = experiments[number]
-    _tell(f"{one.grid} ({number + 1} of {len(experiments)}): {one.ranks} ranks, {one.warmup} + {one.steps} steps")
+    ranks = f"{one.ranks} rank{'s' if one.ranks > 1 else ''}"
+    _tell(f"{one.grid} ({number + 1} of {len(experiments)}): {ranks}, {one.warmup} + {one.steps} steps")
 
 
 def _outcome(experiment: "Experiment", record: "Record") -> str:

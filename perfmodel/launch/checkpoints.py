@@ -89,7 +89,7 @@ def load(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> in
     _compare(folder, metadata, parts)
     with _told(f"the checkpoint in {folder} cannot be read"):
         state_dict_loader.load({}, storage_reader=reader, planner=_Reading(parts))
-    optimizer.steps = int(steps)
+    optimizer.resume(int(steps))
     flat.publish()
     return optimizer.steps
 

@@ -21,33 +21,26 @@ class Optimizer:
         self.first, self.second = torch.zeros_like(flat.master), torch.zeros_like(flat.master)
         sharded = flat.section("sharded")
         rest = slice(sharded.stop, flat.master.numel())
-        self._runs = [
-            (run, nn.Parameter(flat.master[run]), decay)
-            for run, decay in ((sharded, weight_decay), (rest, 0.0))
-            if run.stop > run.start
+        self._runs = [(run, nn.Parameter(flat.master[run])) for run in (sharded, rest)]
+        groups = [
+            {"params": [values], "weight_decay": decay}
+            for (_, values), decay in zip(self._runs, (weight_decay, 0.0), strict=True)
         ]
-        groups = [{"params": [values], "weight_decay": decay} for _, values, decay in self._runs]
         # One fused kernel needs no temporary tensors as large as the model.
         self._adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=betas, eps=eps, fused=True)
-        self.steps = 0
+        self.resume(0)
 
-    @property
-    def steps(self) -> int:
-        """Steps made, which the moments' corrections depend on."""
-        return self._steps
-
-    @steps.setter
-    def steps(self, steps: int) -> None:
-        self._steps = steps
-        for run, values, _ in self._runs:
+    def resume(self, steps: int) -> None:
+        """Go on as if `steps` had been made, which the corrections of the moments depend on."""
+        self.steps = steps
+        for run, values in self._runs:
             made = torch.tensor(float(steps), device=values.device)
-            state = {"step": made, "exp_avg": self.first[run], "exp_avg_sq": self.second[run]}
-            self._adamw.state[values] = state
+            self._adamw.state[values] = {"step": made, "exp_avg": self.first[run], "exp_avg_sq": self.second[run]}
 
     def step(self) -> None:
         """Change the master copy by the gradient, and round it to the format of products."""
-        for run, values, _ in self._runs:
+        for run, values in self._runs:
             values.grad = self._flat.gradient[run]
         self._adamw.step()
-        self._steps += 1
+        self.steps += 1
         self._flat.publish()

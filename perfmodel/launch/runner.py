@@ -43,10 +43,9 @@ class Runner:
                 yield number, self._record(number, hub)
                 if hub and hub.gone:
                     raise PerfmodelError(f"the perfmodel of rank {min(hub.gone)} has gone: no further grid can be run")
-            if hub:
-                hub.tell({"end": True})
         finally:
             if hub:
+                hub.tell({"end": True})
                 hub.close()
 
     def follow(self) -> None:

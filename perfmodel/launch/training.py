@@ -27,7 +27,6 @@ class Training:
     eps: float = 1e-8
     weight_decay: float = 0.1
     clip: float | None = 1.0
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +72,7 @@ class Trainer:
     def step(self, step: int, batches: Sequence[Batch]) -> Outcome:
         """Train on this rank's batches of a step, one for each micro-step; `step` counts from 0."""
         if len(batches) != self.accumulation:
-            raise UsageError(f"{len(batches)} batches for a step of {self.accumulation} micro-steps")
+            raise UsageError(f"batches for a step: {len(batches)}; wanted {self.accumulation}, one for each micro-step")
         self.gradients.begin()
         loss = self._passes(step, batches)
         self.gradients.finish()

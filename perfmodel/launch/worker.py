@@ -93,13 +93,13 @@ def _run(experiment: Experiment, seat: Seat) -> None:
     dist.destroy_process_group()
 
 
-def _store(seat: Seat, patience: timedelta) -> dist.Store:
+def _store(seat: Seat, patience: timedelta) -> Any:
     """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
     place = urlsplit(seat.store)
     if place.scheme == "file":
-        return dist.FileStore(place.path, seat.world)
-    assert place.hostname is not None  # noqa: S101 - the runner has written it
-    return dist.TCPStore(place.hostname, place.port, seat.world, is_master=seat.rank == 0, timeout=patience)
+        return dist.FileStore(place.path, seat.world)  # type: ignore[attr-defined]
+    host, port = place.hostname or "", place.port or 0
+    return dist.TCPStore(host, port, seat.world, is_master=seat.rank == 0, timeout=patience)  # type: ignore[attr-defined]
 
 
 class _Measured:
@@ -120,8 +120,7 @@ class _Measured:
         model = decoder.build(self.job.model, plan, padded_vocabulary=padded, flash=flash)
         flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
         self.accumulation = int(self.job.accumulation(layout))
-        settings = Training(seed=experiment.seed)
-        self.trainer: Trainer | None = Trainer(model, flat, plan, settings, self.accumulation)
+        self.trainer: Trainer | None = Trainer(model, flat, plan, Training(), self.accumulation)
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:

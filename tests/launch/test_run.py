@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -243,3 +244,21 @@ def test_a_rank_killed_under_srun_does_not_end_the_launch(folder):
     assert (first["z"], first["status"]) == (2, "crashed")
     assert first["message"].startswith("rank 1 was ended by SIGKILL")
     assert (second["data"], second["status"]) == (2, "ok")
+
+
+def test_a_grid_that_runs_out_of_memory_is_recorded_as_such(folder):
+    room = 6 * 2**30  # bytes of address space: torch fits, 4 bytes for each of five billion parameters do not
+    options = ("--model", "gpt-5b", "--grid", "1x1x1x1", "--out", "full.jsonl")
+    done = subprocess.run(
+        [*_PROGRAM, "run", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (room, room)),
+    )
+    assert done.returncode == 1
+    (record,) = records(folder / "full.jsonl")
+    assert record["status"] == "out of memory"
+    assert record["message"].startswith("rank 0: RuntimeError: ")

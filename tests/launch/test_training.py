@@ -3,10 +3,14 @@
 from itertools import count, product
 
 import pytest
+import torch
 
 from gloo.spawn import on_ranks
-from gloo.trained import deviations, sent
-from perfmodel.layout import placed
+from gloo.trained import BATCH, deviations, sent, source, trainer
+from perfmodel.errors import UsageError
+from perfmodel.launch.groups import Grid
+from perfmodel.launch.tokens import batches
+from perfmodel.layout import Layout, placed
 from perfmodel.settings import OVERLAPS
 
 CHOICES = list(product(("gpt", "llama"), (1, 3), (None, 0.05), (OVERLAPS, (), ("data",), OVERLAPS[:3])))
@@ -47,3 +51,10 @@ def test_shards_leave_during_the_last_backward_pass_if_that_is_wanted_and_a_step
             ("all-reduce", "xy"): number,
         }
     assert (overlapped[0], plain[0]) == (plain[2]["sharded"], 0)
+
+
+def test_a_step_takes_a_batch_for_each_micro_step():
+    grid = Grid.of(Layout(1, 1, 1, 1))
+    mine = trainer("gpt", grid, torch.float32, accumulation=3)
+    with pytest.raises(UsageError, match="batches for a step: 1; wanted 3"):
+        mine.step(0, batches(source("gpt"), grid, batch=BATCH, accumulation=1, step=0))
