@@ -88,8 +88,16 @@ class RunQuestion:
     ] = None
     scale_hidden: Annotated[str, typer.Option("--scale-hidden", help="Factor of all widths, such as 0.25 or 1/4.")] = ""
     tokens: Annotated[
-        str, typer.Option("--tokens", help="A file of tokens to train on [default: tokens drawn at random].")
+        str,
+        typer.Option(
+            "--tokens",
+            help="Tokens to train on: a .npy file, or numbers in .uint16 or .uint32 [default: drawn at random].",
+        ),
     ] = ""
+    load: Annotated[
+        str, typer.Option("--load", help="Go on from the checkpoint in this folder, whatever grid has written it.")
+    ] = ""
+    save: Annotated[str, typer.Option("--save", help="Write a checkpoint into this folder after the last step.")] = ""
     seed: Annotated[int, typer.Option("--seed", help="Of weights, tokens, and sample:N.")] = 0
 
     def experiments(self, place: "Place | None") -> "list[Experiment]":
@@ -98,6 +106,8 @@ class RunQuestion:
 
         if bool(self.grid) == bool(self.grids):
             raise UsageError("give either --grid or --grids")
+        if self.save and not self.grid:
+            raise UsageError("--save takes the checkpoint of one run: give --grid, not --grids")
         layouts = self._layouts(place)
         refuse_other_counts([(one.text(), int(one.gpus)) for one in layouts], self.nproc, place)
         batch = self.batch if self.batch is not None else max(int(one.gpus) for one in layouts)
@@ -183,6 +193,8 @@ class RunQuestion:
             tune=self.tune,
             seed=self.seed,
             tokens=self.tokens,
+            load=self.load,
+            save=self.save,
             steps=self.steps,
             warmup=self.warmup,
         )

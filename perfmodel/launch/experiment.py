@@ -28,7 +28,8 @@ _ANY_MACHINE = "localhost-cpu"
 class Experiment:
     """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
 
-    `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn.
+    `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
+    `load` and `save` are folders of checkpoints, "" = none.
     """
 
     model: str
@@ -52,6 +53,8 @@ class Experiment:
     tune: bool = False
     seed: int = 0
     tokens: str = ""
+    load: str = ""
+    save: str = ""
     steps: int = 10
     warmup: int = 3
 

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from perfmodel.errors import PerfmodelError
 from perfmodel.files import write_whole
 from perfmodel.job import Job
-from perfmodel.launch import decoder, parameters, timing, tokens
+from perfmodel.launch import checkpoints, decoder, parameters, timing, tokens
 from perfmodel.launch.children import CRASHED, OUT_OF_MEMORY, REFUSED, report_path
 from perfmodel.launch.devices import Device
 from perfmodel.launch.experiment import Experiment, Seat
@@ -121,6 +121,7 @@ class _Measured:
         flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
         self.accumulation = int(self.job.accumulation(layout))
         self.trainer: Trainer | None = Trainer(model, flat, plan, Training(), self.accumulation)
+        self.made = checkpoints.load(experiment.load, flat, self.trainer.optimizer, grid) if experiment.load else 0
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:
@@ -130,24 +131,31 @@ class _Measured:
         outcomes: list[Outcome] = []
         times = []
         for step in range(experiment.warmup + experiment.steps):
+            at = self.made + step
             mine = tokens.batches(
-                source, self.grid, batch=experiment.batch_sequences, accumulation=self.accumulation, step=step
+                source, self.grid, batch=experiment.batch_sequences, accumulation=self.accumulation, step=at
             )
             if step == experiment.warmup:
                 device.start_peak()
             before = self.grid.ledger.calls.copy()
             device.wait()
             start = time.perf_counter()
-            outcomes.append(self._step(step, mine))
+            outcomes.append(self._step(at, mine))
             device.wait()
             times.append(time.perf_counter() - start)
             self.ledger = self.grid.ledger.since(before)
         peak = device.peak()
+        self._save()
         return self._summary(times[experiment.warmup :]) | self._memory(peak) | _losses(outcomes)
 
     def _step(self, step: int, mine: list[tuple[torch.Tensor, torch.Tensor]]) -> Outcome:
         assert self.trainer is not None  # noqa: S101 - until the collectives are timed
         return self.trainer.step(step, mine)
+
+    def _save(self) -> None:
+        assert self.trainer is not None  # noqa: S101 - as above
+        if folder := self.experiment.save:
+            checkpoints.save(folder, self.trainer.flat, self.trainer.optimizer, self.grid)
 
     def collectives(self) -> dict[str, dict[str, dict[str, float]]]:
         """The last step's, each timed alone in the memory that the model has left."""

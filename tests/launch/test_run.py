@@ -262,3 +262,18 @@ def test_a_grid_that_runs_out_of_memory_is_recorded_as_such(folder):
     (record,) = records(folder / "full.jsonl")
     assert record["status"] == "out of memory"
     assert record["message"].startswith("rank 0: RuntimeError: ")
+
+
+def test_a_run_goes_on_from_the_checkpoint_of_another_grid(folder):
+    through = folder / "through.jsonl"
+    whole = ended("--grid", "2x1x1x1", "--out", through, folder=folder, steps=5)
+    assert whole.returncode == 0, whole.stderr
+    first = ended("--grid", "1x2x1x1", "--out", through, "--save", "half", folder=folder, steps=2)
+    assert first.returncode == 0, first.stderr
+    second = ended("--grid", "1x1x2x1", "--out", through, "--load", "half", folder=folder, steps=2)
+    assert second.returncode == 0, second.stderr
+    straight, before, after = (record["losses"] for record in records(through))
+    assert before + after == pytest.approx(straight, rel=1e-5)
+    again = ended("--grid", "1x2x1x1", "--save", "half", folder=folder)
+    assert again.returncode == 1
+    assert "half holds a checkpoint already" in again.stderr
