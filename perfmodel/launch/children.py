@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from perfmodel.launch.experiment import Experiment, Seat
+from perfmodel.launch.experiment import Assignment, Seat
 from perfmodel.launch.results import OK, Record
 
 CRASHED, OUT_OF_MEMORY, TIMEOUT, REFUSED = "crashed", "out of memory", "timeout", "refused"
@@ -40,13 +40,13 @@ def report_path(folder: str, rank: int) -> Path:
 class Children:
     """The ranks of one run that this runner has started."""
 
-    def __init__(self, experiment: Experiment, seats: list[Seat]) -> None:
+    def __init__(self, assignment: Assignment, seats: list[Seat]) -> None:
         """Start them."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._seats = {seat.rank: seat for seat in seats}
         try:
             for seat in seats:
-                self._processes[seat.rank] = _start(experiment, seat)
+                self._processes[seat.rank] = _start(assignment, seat)
         except BaseException:
             self.stop()
             raise
@@ -69,12 +69,12 @@ class Children:
         self._processes.clear()
 
 
-def _start(experiment: Experiment, seat: Seat) -> subprocess.Popen[bytes]:
+def _start(assignment: Assignment, seat: Seat) -> subprocess.Popen[bytes]:
     request = Path(seat.folder, f"request-{seat.rank}.json")
-    request.write_text(json.dumps({"experiment": asdict(experiment), "seat": asdict(seat)}), encoding="utf-8")
+    request.write_text(json.dumps({"assignment": asdict(assignment), "seat": asdict(seat)}), encoding="utf-8")
     with _talk(seat).open("wb") as talk:
         return subprocess.Popen(  # noqa: S603 - this very Python, on a module of ours
-            [sys.executable, "-m", "perfmodel.launch.worker", str(request)],
+            [sys.executable, "-m", assignment.worker, str(request)],
             stdin=subprocess.PIPE,
             stdout=talk,
             stderr=subprocess.STDOUT,
@@ -100,21 +100,26 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(seat: Seat, code: int) -> End:
-    """What is known of a rank that has ended: by a signal, by its own report, or by the last thing that it said."""
+    """What is known of a rank that has ended: by its own report, by a signal, or by the last thing that it said."""
+    path = report_path(seat.folder, seat.rank)
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if report and report["status"] == OK:
+        return End(seat.rank, OK, record=report)
     if code < 0:
         name = signal.Signals(-code).name
         hint = ", which is also how a host that runs out of memory ends a process" if name == "SIGKILL" else ""
-        return End(seat.rank, CRASHED, f"rank {seat.rank} was ended by {name}{hint}", time.time(), by_signal=True)
-    path = report_path(seat.folder, seat.rank)
-    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if code == 0 and report:
-        return End(seat.rank, OK, record=report)
+        message = f"rank {seat.rank} was ended by {name}{hint}{_last_said(seat)}"[:_LONGEST]
+        return End(seat.rank, CRASHED, message, time.time(), by_signal=True)
     if report:
         message = f"rank {seat.rank}: {report['message']}"[:_LONGEST]
         return End(seat.rank, report["status"], message, report["at"])
+    message = f"rank {seat.rank} ended with exit code {code}{_last_said(seat)}"[:_LONGEST]
+    return End(seat.rank, CRASHED, message, time.time())
+
+
+def _last_said(seat: Seat) -> str:
     said = _talk(seat).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    last = f": {said[-1].strip()}" if said else ""
-    return End(seat.rank, CRASHED, f"rank {seat.rank} ended with exit code {code}{last}"[:_LONGEST], time.time())
+    return f": {said[-1].strip()}" if said else ""
 
 
 def cause(ends: list[End]) -> End:

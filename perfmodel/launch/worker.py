@@ -12,11 +12,11 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import torch
 import torch.distributed as dist
@@ -31,10 +31,12 @@ from perfmodel.launch.experiment import Experiment, Seat
 from perfmodel.launch.groups import Grid
 from perfmodel.launch.ledger import Ledger
 from perfmodel.launch.plan import Plan
+from perfmodel.launch.results import OK
 from perfmodel.launch.training import Outcome, Trainer, Training
 from perfmodel.settings import OVERLAPS
 from perfmodel.workload import Embedding
 
+T = TypeVar("T")
 _FAILED = 1
 # What torch says where the host's memory is used up; on GPUs it raises an error of its own.
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "cannot allocate memory")
@@ -42,22 +44,27 @@ _OutOfMemory: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cud
 
 
 def main() -> None:
-    """Take a seat, run, and report."""
+    """Take a seat in a training."""
+    take_seat(Experiment, _run)
+
+
+def take_seat(kind: Callable[..., T], carry_out: Callable[[T, Seat], None]) -> None:
+    """Read the request that the runner has left, an assignment of this kind, carry it out, and tell what went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("request", type=Path)
     request = json.loads(parser.parse_args().request.read_text(encoding="utf-8"))
-    experiment, seat = Experiment(**request["experiment"]), Seat(**request["seat"])
+    assignment, seat = kind(**request["assignment"]), Seat(**request["seat"])
     threading.Thread(target=_end_with_the_runner, daemon=True).start()
     try:
-        report = _run(experiment, seat)
+        carry_out(assignment, seat)
     except BaseException as error:
-        _report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
+        report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
         raise SystemExit(_FAILED) from error
-    _report(seat, report)
 
 
-def _report(seat: Seat, report: dict[str, Any]) -> None:
-    write_whole(report_path(seat.folder, seat.rank), json.dumps(report, allow_nan=False))
+def report(seat: Seat, record: Mapping[str, Any]) -> None:
+    """Leave this rank's record for the runner."""
+    write_whole(report_path(seat.folder, seat.rank), json.dumps(record, allow_nan=False))
 
 
 def _end_with_the_runner() -> None:
@@ -81,28 +88,36 @@ def _sentence(error: BaseException) -> str:
     return text if isinstance(error, PerfmodelError) else f"{type(error).__name__}: {text}"
 
 
-def _run(experiment: Experiment, seat: Seat) -> dict[str, Any]:
+def _run(experiment: Experiment, seat: Seat) -> None:
+    """All ranks report before any of them parts: what becomes of their connections then does not matter."""
     device = Device.of(seat, experiment.backend, experiment.dtype)
-    with _ranks(seat, device):
-        grid = Grid.of(experiment.layout(), seat.rank)
-        measured = _Measured(experiment, grid, device)
-        found = measured.steps() | {"communication": measured.collectives()}
-        return found | _versions() | {"hardware": device.name(), "hosts": _hosts(seat)}
+    meet(device, seat)
+    measured = _Measured(experiment, Grid.of(experiment.layout(), seat.rank), device)
+    found = {"status": OK} | measured.steps() | {"communication": measured.collectives()}
+    report(seat, found | versions() | {"hardware": device.name(), "hosts": len(set(hosts(seat)))})
+    part()
 
 
-@contextmanager
-def _ranks(seat: Seat, device: Device) -> Iterator[None]:
-    """All ranks have met; and they part together, so that none takes the store away from another."""
-    dist.init_process_group(
-        device.backend,
-        init_method=seat.store,
-        rank=seat.rank,
-        world_size=seat.world,
-        timeout=timedelta(seconds=seat.timeout),
-    )
-    yield
+def meet(device: Device, seat: Seat) -> None:
+    """Return when all ranks are there."""
+    patience = timedelta(seconds=seat.timeout)
+    store = _store(seat, patience)
+    dist.init_process_group(device.backend, store=store, rank=seat.rank, world_size=seat.world, timeout=patience)
+
+
+def part() -> None:
+    """Leave when all ranks do."""
     dist.barrier()
     dist.destroy_process_group()
+
+
+def _store(seat: Seat, patience: timedelta) -> Any:
+    """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
+    place = urlsplit(seat.store)
+    if place.scheme == "file":
+        return dist.FileStore(place.path, seat.world)  # type: ignore[attr-defined]
+    host, port = place.hostname or "", place.port or 0
+    return dist.TCPStore(host, port, seat.world, is_master=seat.rank == 0, timeout=patience)  # type: ignore[attr-defined]
 
 
 class _Measured:
@@ -123,8 +138,7 @@ class _Measured:
         model = decoder.build(self.job.model, plan, padded_vocabulary=padded, flash=flash)
         flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
         self.accumulation = int(self.job.accumulation(layout))
-        settings = Training(seed=experiment.seed)
-        self.trainer: Trainer | None = Trainer(model, flat, plan, settings, self.accumulation)
+        self.trainer: Trainer | None = Trainer(model, flat, plan, Training(), self.accumulation)
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:
@@ -160,7 +174,7 @@ class _Measured:
 
     def _summary(self, mine: list[float]) -> dict[str, Any]:
         """A step is over when the slowest rank is done."""
-        times = self._slowest(mine)
+        times = timing.slowest(mine, self.device)
         return {
             "backend": self.device.backend,
             "dtype": self.device.dtype,
@@ -172,15 +186,8 @@ class _Measured:
 
     def _memory(self, peak: tuple[int, int]) -> dict[str, Any]:
         """Of the rank that held most."""
-        allocated, reserved = (int(most) for most in self._slowest([float(size) for size in peak]))
+        allocated, reserved = (int(most) for most in timing.slowest([float(size) for size in peak], self.device))
         return {"memory_B": allocated, "memory_reserved_B": reserved}
-
-    def _slowest(self, mine: list[float]) -> list[float]:
-        """The most of any rank, number by number."""
-        most = torch.tensor(mine, dtype=torch.float64, device=self.device.device)
-        dist.all_reduce(most, op=dist.ReduceOp.MAX)
-        found: list[float] = most.tolist()
-        return found
 
 
 def _vocabulary(job: Job) -> int:
@@ -202,15 +209,16 @@ def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, Any]:
+def versions() -> dict[str, Any]:
+    """Of what runs here."""
     return {"torch_version": torch.__version__, "python_version": platform.python_version()}
 
 
-def _hosts(seat: Seat) -> int:
-    """How many hosts the ranks are on."""
+def hosts(seat: Seat) -> list[str]:
+    """The host of each rank."""
     names: list[Any] = [None] * seat.world
     dist.all_gather_object(names, socket.gethostname())
-    return len(set(names))
+    return names
 
 
 if __name__ == "__main__":
