@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 SIZES = tuple(2**power for power in range(10, 31))
 FACTORS = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
-HEADING = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
-OLD = "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error"
+HEADING = "#   size   count   type   redop   root   time   algbw   busbw #wrong   time   algbw   busbw #wrong"
+OLD = "#   size   count   type   redop   time   algbw   busbw  error   time   algbw   busbw  error"
 UNITS = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)"
 
 
@@ -46,12 +46,13 @@ def row(truth, size, out, inside, *, old=False):
     redop = "none" if truth.operation == "all_gather" else "sum"
     count = size // 4 // (truth.size if per_rank else 1)
     root = "" if old else f"{'-1':>8}"
-    return f"{size:12} {count:13} {'float':>9} {redop:>7}{root} {result(truth, size, out)} {result(truth, size, inside)}"
+    results = f"{result(truth, size, out)} {result(truth, size, inside)}"
+    return f"{size:12} {count:13} {'float':>9} {redop:>7}{root} {results}"
 
 
 def head(truth, hosts="node", *, groups=None):
     """Settings and the list of ranks."""
-    lines = ["# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1"]
+    lines = ["# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20"]
     lines += ["#", "# Using devices"]
     for rank in range(truth.size):
         part = "" if groups is None else f"Group {groups(rank):2} "

@@ -148,4 +148,4 @@ def _tell(problems: "Sequence[Problem]", used: int) -> None:
         printing.tell(f"and {len(problems) - _TOLD} more problems")
     dropped = sum(problem.rows for problem in problems)
     if dropped:
-        printing.tell(f"{dropped} rows dropped, {used} times used")
+        printing.tell(f"{dropped} row{'s' * (dropped > 1)} dropped, {used} times used")

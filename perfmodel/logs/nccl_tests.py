@@ -114,7 +114,8 @@ def _results(row: str, run: Run, operation: Operation, group: Group) -> list[tup
     if len(words) == _RESULTS * run.repeats + 1 and re.fullmatch(r"-?\d{1,7}", words[0]):
         words = words[1:]  # the root
     if match is None or not words or len(words) != _RESULTS * run.repeats:
-        raise PerfmodelError(f"the row has {len(words)} results, wanted {_RESULTS * run.repeats}: it is cut or mixed")
+        wanted = f"{_RESULTS * run.repeats}, or one more with a root"
+        raise PerfmodelError(f"the row is cut or mixed: {len(words)} numbers after its kind, wanted {wanted}")
     reduces = (match["redop"] or "none") != "none"
     if reduces != (operation != "all-gather"):
         raise PerfmodelError(f"a row of {operation} {'with' if reduces else 'without'} a reduction")

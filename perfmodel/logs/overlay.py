@@ -17,6 +17,8 @@ from perfmodel.units import parse, show
 _DIGITS = 6  # of a time
 _NAMED = 6  # files that a source names
 _SUFFIX = ".yaml"
+_TITLE = "; collectives measured"
+_FIXED_BLANK = "\N{NO-BREAK SPACE}"  # keeps a number and its unit on one line
 
 
 def source_key(machine: Machine) -> str:
@@ -48,7 +50,7 @@ def over(machine: Machine, tables: Sequence[Timings], name: str, key: str, of: S
     new = {(table.operation, table.ranks, table.inner) for table in tables}
     old = [table for table in machine.collectives if (table.operation, table.ranks, table.inner) not in new]
     kept = tuple(sorted((*old, *tables), key=lambda table: (table.operation, table.ranks, table.inner)))
-    title = f"{machine.title}; collectives measured"
+    title = f"{machine.title.removesuffix(_TITLE)}{_TITLE}"
     return dataclasses.replace(machine, name=name, title=title, sources={**machine.sources, key: of}, collectives=kept)
 
 
@@ -101,9 +103,9 @@ def _table(table: Timings) -> list[str]:
 
 def _wrapped(head: str, items: Sequence[str], tail: str) -> list[str]:
     indent = " " * (len(head) - len(head.lstrip()) + 4)
-    return textwrap.wrap(
-        f"{head}[{', '.join(items)}]{tail}", 118, subsequent_indent=indent, break_long_words=False, drop_whitespace=True
-    )
+    joined = ", ".join(item.replace(" ", _FIXED_BLANK) for item in items)
+    wrapped = textwrap.wrap(f"{head}[{joined}]{tail}", 118, subsequent_indent=indent, break_long_words=False)
+    return [line.replace(_FIXED_BLANK, " ") for line in wrapped]
 
 
 def _bytes(size: float) -> str:

@@ -172,7 +172,7 @@ def contradiction(name: str, printed: Printed, amount: float, time: Printed) -> 
     """
     slowest, fastest = amount / (time.value + time.half), amount / max(time.value - time.half, time.value / 2)
     rounding = 1.01 * printed.half  # a digit that ends in 5 goes either way
-    if slowest - rounding <= printed.value <= fastest + rounding:
+    if slowest - rounding <= printed.value <= fastest + rounding and math.isfinite(rounding):
         return ""
     rate = f"{amount / time.value / _GIGABYTE:.4g} GB/s"
     said = f"{name} is {printed.value / _GIGABYTE:.4g} GB/s"
