@@ -8,7 +8,7 @@ import typer
 
 from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel.units import count
-from perfmodel_cli import options
+from perfmodel_cli import options, printing
 from perfmodel_cli.question import example
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def add_to(app: typer.Typer) -> None:
     app.command("import")(machines_import)
 
 
-@example("perfmodel machines import --nccl-tests all_gather.log all_reduce.log --base perlmutter --out my-cluster.yaml")
+@example(
+    "perfmodel machines import --nccl-tests docs/examples/all_gather_2_nodes.log --base perlmutter --out mine.yaml"
+)
 def machines_import(
     logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
     base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
@@ -64,27 +66,10 @@ def machines_import(
 
     Medians go into a new profile on top of the base. Beside them a line is fitted: start-up time and bus bandwidth.
     """
-    from perfmodel import files, profiles
-    from perfmodel.logs import combined, overlay, tables
-    from perfmodel_cli import printing
-
-    path = Path(out)
-    if not path.name.endswith(_SUFFIXES):
-        raise UsageError(f"{out!r} does not end in .yaml, by which --machine knows a profile of your own")
     kind = _kind({"--nccl-tests": nccl_tests, "--osu": osu, "--csv": table})
     told = _told(operation, nodes, ranks, len(logs))
-    machine = profiles.load(base)
-    key = overlay.source_key(machine)
-    read = [_read(kind, log, said) for log, said in zip(logs, told, strict=True)]
-    found = combined.combine(read, machine, key, buffers.value)
+    found, record = _imported(kind, list(zip(logs, told, strict=True)), (base, out), buffers, date)
     _tell(found.problems, found.used)
-    if not found.tables:
-        raise PerfmodelError(f"nothing to import in {', '.join(logs)}: no row is left that a table could hold")
-    facts = [fact for log in read for fact in log.facts]
-    of = overlay.source(logs, facts, _note(found, kind, buffers), date or overlay.written_on(logs))
-    made = overlay.over(machine, found.tables, path.stem, key, of)
-    files.write_new(path, overlay.text(made, base, key, path))
-    record = tables.import_record(found, out)
 
     def picture() -> object:
         from perfmodel_cli import render_import
@@ -92,7 +77,31 @@ def machines_import(
         return render_import.imported(record)
 
     printing.show(record, record["parts"], output.value, picture)
-    printing.tell(f"wrote {out}; look at it: perfmodel machines show {out}")
+
+
+def _imported(
+    kind: str, logs: "list[tuple[str, Told]]", files: tuple[str, str], buffers: Buffers, date: str
+) -> "tuple[Combined, dict[str, Any]]":
+    """Read the logs and write the profile."""
+    from perfmodel import profiles
+    from perfmodel.files import write_new
+    from perfmodel.logs import combined, overlay, tables
+
+    base, path = files[0], Path(files[1])
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(f"{files[1]!r} does not end in .yaml, by which --machine knows a profile of your own")
+    machine = profiles.load(base)
+    key, names = overlay.source_key(machine), [log for log, _told in logs]
+    read = [_read(kind, log, told) for log, told in logs]
+    found = combined.combine(read, machine, key, buffers.value)
+    if not found.tables:
+        _tell(found.problems, found.used)
+        raise PerfmodelError(f"nothing to import in {', '.join(names)}: no row is left that a table could hold")
+    facts = [fact for log in read for fact in log.facts]
+    of = overlay.source(names, facts, _note(found, kind, buffers), date or overlay.written_on(names))
+    made = overlay.over(machine, found.tables, path.stem, key, of)
+    write_new(path, overlay.text(made, base, key, path))
+    return found, tables.import_record(found, files[1])
 
 
 def _kind(given: dict[str, bool]) -> str:
@@ -140,8 +149,6 @@ def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
 
 
 def _tell(problems: "Sequence[Problem]", used: int) -> None:
-    from perfmodel_cli import printing
-
     for problem in problems[:_TOLD]:
         printing.tell(printable(str(problem)))
     if len(problems) > _TOLD:

@@ -14,38 +14,35 @@ _OUTLIERS = 10  # that are shown
 
 def imported(record: Record) -> Group:
     """What was read for each operation and group, then the samples that its line left out."""
-    table = table_of(
-        "operation", "nodes", "ranks\na node", "stride", "sizes", "from", "to", "times", "spread\n%", "start-up",
-        "±\n%", "bus\nbandwidth", "±\n%", "off the\nline %", "out-\nliers",
-    )  # fmt: skip
+    heads = ("operation ", "nodes ", "ranks\na node ", "sizes", "times ", "spread\n% ", "start-up", "bus bandwidth")
+    table = table_of(*heads, "off the\nline % ", "out-\nliers", wraps=False)
     for part in record["parts"]:
         add_row(table, *_cells(part))
     return Group(table, *_notes(record))
 
 
 def _cells(part: Record) -> list[str]:
+    ranks = str(part["ranks_per_node"]) + (f", stride {part['inner']}" if part["inner"] > 1 else "")
+    sizes = f"{part['sizes']}: {show(part['least_B'], 'B')} to {show(part['most_B'], 'B')}  "
+    alphas, betas = (part["alpha_low_s"], part["alpha_high_s"]), (part["beta_low_B_per_s"], part["beta_high_B_per_s"])
     return [
-        part["operation"], str(part["nodes"]), str(part["ranks_per_node"]), str(part["inner"]), str(part["sizes"]),
-        show(part["least_B"], "B"), show(part["most_B"], "B"), str(part["samples"]), percent(part["spread"]),
-        _amount(part["alpha_s"], "s"), _within(part["alpha_s"], part["alpha_low_s"], part["alpha_high_s"]),
-        _amount(part["beta_B_per_s"], "B/s"),
-        _within(part["beta_B_per_s"], part["beta_low_B_per_s"], part["beta_high_B_per_s"]),
-        percent(part["error"]), str(part["outliers"]),
+        part["operation"], str(part["nodes"]), ranks, sizes, str(part["samples"]), percent(part["spread"]),
+        _fitted(part["alpha_s"], "s", *alphas), _fitted(part["beta_B_per_s"], "B/s", *betas), percent(part["error"]),
+        str(part["outliers"]),
     ]  # fmt: skip
 
 
-def _amount(value: float | None, unit: str) -> str:
-    return "-" if value is None else show(value, unit)
-
-
-def _within(value: float | None, low: float | None, high: float | None) -> str:
-    """The farther end of an interval of 95 %, in percent of the value."""
-    if not value or low is None:
+def _fitted(value: float | None, unit: str, low: float | None, high: float | None) -> str:
+    """A number of the line, and how far the farther end of its interval of 95 % is from it."""
+    if value is None:
         return "-"
-    return "any" if high is None else percent(max(high - value, value - low) / value)
+    if low is None or not value:
+        return f"{show(value, unit)}  "
+    return f"{show(value, unit)} ± {'any' if high is None else percent(max(high - value, value - low) / value)}  "
 
 
 def _notes(record: Record) -> Iterable[Text]:
+    yield line(f"wrote {record['file']}; look at it: perfmodel machines show {record['file']}")
     outliers = record["outliers"]
     for each in outliers[:_OUTLIERS]:
         fitted = f"the line has {show(each['line_s'], 's')}"
@@ -56,7 +53,7 @@ def _notes(record: Record) -> Iterable[Text]:
     yield line(
         "The table of the profile holds the median of each size. The line beside it is start-up + bytes / bus "
         "bandwidth, bytes = (n-1)/n of the size, twice that for an all-reduce; spread = greatest less least time of "
-        "a size over its median, the widest; ± = what the line leaves open, 95 %; off the line = a typical relative "
-        "distance of a time from it",
+        "a size over its median, the widest; ± = what the line leaves open, in percent of it, with 95 % certainty; "
+        "off the line = a typical relative distance of a time from it",
         style="dim",
     )

@@ -129,8 +129,10 @@ def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
         if lost:
             first = next(sample for sample in part.samples if sample.size == lost[0])
             rows = sum(sample.size in lost for sample in part.samples)
-            told = f"{len(lost)} sizes from {show(lost[0], 'B')} to {show(lost[-1], 'B')}"
-            text = f"{told} are not in the table: not all numbers of nodes have them"
+            ends = f"the size {show(lost[0], 'B')} is"
+            if len(lost) > 1:
+                ends = f"{len(lost)} sizes from {show(lost[0], 'B')} to {show(lost[-1], 'B')} are"
+            text = f"{ends} not in the table, since not all numbers of nodes have them"
             left_out.append(Problem(first.file, first.line, text, rows))
     return kept, left_out
 

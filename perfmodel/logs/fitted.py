@@ -26,7 +26,10 @@ _FEWEST = 4  # points for an interval
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A fitted line; the intervals hold 95 %, None where there are too few points; `outliers` are places of points."""
+    """A fitted line; the intervals hold 95 %, None where there are too few points.
+
+    `error` is the median of the relative errors, `outliers` are places of points.
+    """
 
     alpha: Seconds
     beta: BytesPerSecond
@@ -56,17 +59,17 @@ def fit(sent: Array, times: Array) -> Line | None:
         if done:
             break
     errors = _errors(line, sent, times)
-    sigma = _sigma(errors)
+    sigma, typical = _sigma(errors), float(np.median(np.abs(errors)))
     outliers = tuple(int(place) for place in np.flatnonzero(np.abs(errors) > _TUNING * sigma))
     beta = 1 / float(line[1])
     spread = _spread(line, sent, errors / sigma) * sigma
     if len(times) < _FEWEST or not np.all(np.isfinite(spread)):
-        return Line(float(line[0]), beta, None, None, sigma, outliers)
+        return Line(float(line[0]), beta, None, None, typical, outliers)
     wide = _quantile(len(times) - 2) * spread
     alphas = max(0.0, float(line[0] - wide[0])), float(line[0] + wide[0])
     slow = 1 / float(line[1] + wide[1])
     betas = slow, 1 / float(line[1] - wide[1]) if line[1] > wide[1] else math.inf
-    return Line(float(line[0]), beta, alphas, betas, sigma, outliers)
+    return Line(float(line[0]), beta, alphas, betas, typical, outliers)
 
 
 def _errors(line: Array, sent: Array, times: Array) -> Array:
@@ -75,7 +78,9 @@ def _errors(line: Array, sent: Array, times: Array) -> Array:
 
 
 def _sigma(errors: Array) -> float:
-    return max(_TO_SIGMA * float(np.median(np.abs(errors))), _LEAST_SIGMA)
+    """A robust standard deviation, widened where points are few (Rousseeuw and Leroy 1987, chapter 5)."""
+    few = 1 + 5 / max(len(errors) - 2, 1)
+    return max(_TO_SIGMA * few * float(np.median(np.abs(errors))), _LEAST_SIGMA)
 
 
 def _weights(scaled: Array) -> Array:

@@ -119,4 +119,4 @@ def _bytes(size: float) -> str:
 
 
 def _quoted(words: str) -> str:
-    return str(yaml.safe_dump(words, default_style='"', allow_unicode=True, width=10**6)).strip()
+    return str(yaml.safe_dump(words, default_style='"', allow_unicode=True, width=1 << 30)).strip()

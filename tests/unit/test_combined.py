@@ -54,7 +54,7 @@ def test_numbers_of_nodes_share_a_table_of_the_sizes_that_all_have():
     (table,) = found.tables
     assert [row.nodes for row in table.rows] == [2, 4]
     assert table.sizes == tuple(TIMES)
-    assert "1 sizes from 8 MiB to 8 MiB are not in the table" in str(found.problems[0])
+    assert "the size 8 MiB is not in the table" in str(found.problems[0])
 
 
 def test_a_number_of_nodes_with_sizes_of_its_own_is_left_out():
