@@ -11,6 +11,7 @@ from typing import Any
 
 from page_tables import run, table
 from perfmodel import profiles
+from perfmodel.logs.timings_csv import COLUMNS
 from perfmodel.machine import Machine, Network
 from perfmodel.sources import PLAUSIBLE, Figure
 from perfmodel.units import show
@@ -103,7 +104,12 @@ def ranges() -> str:
     return table(["unit", "least", "most"], [[names.get(unit, unit), *ends] for unit, ends in PLAUSIBLE.items()])
 
 
-TABLES = {"fields": fields, "machines": machines, "ranges": ranges}
+def csv_columns() -> str:
+    """The columns of a CSV file of timings."""
+    return table(["column", "holds"], [[f"`{name}`", text] for name, text in COLUMNS.items()])
+
+
+TABLES = {"fields": fields, "machines": machines, "ranges": ranges, "csv": csv_columns}
 
 if __name__ == "__main__":
     run(PAGE, TABLES, __doc__)

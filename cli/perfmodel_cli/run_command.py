@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,20 +14,11 @@ from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel_cli import options
 from perfmodel_cli.question import asks_for, example
 from perfmodel_cli.run_question import RunQuestion
+from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
     from perfmodel.launch.experiment import Experiment
     from perfmodel.launch.results import Record
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_BY_SIGNAL = 128  # and the signal's number: the exit code of a command that was ended by one
-
-
-class _StoppedError(BaseException):
-    """A signal that asks to end has come."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,8 +41,7 @@ def run(
     """
     if resume and not out:
         raise UsageError("--resume needs --out, the file that holds what is done")
-    if importlib.util.find_spec("torch") is None:
-        raise PerfmodelError("perfmodel run needs torch: pip install 'perfmodel[launch]'")
+    need_torch("perfmodel run")
     from perfmodel.launch.environment import place
     from perfmodel.launch.runner import Runner
 
@@ -62,18 +51,24 @@ def run(
     rows: dict[int, Record] = {}
     stopped = None
     try:
-        with _stopped_by_signals():
+        with stopped_by_signals():
             if here is not None and here.rank > 0:
                 runner.follow()
                 return
             for number, record in _results(runner, Path(out) if out else None, resume=resume):
                 rows[number] = record  # noqa: PERF403 - what is done is kept when the next is interrupted
-    except _StoppedError as signalled:
+    except StoppedError as signalled:
         stopped = signalled.number
     finally:
         if rows:
             _show([rows[number] for number in sorted(rows)], output)
     _end(list(rows.values()), len(experiments), stopped)
+
+
+def need_torch(command: str) -> None:
+    """Raise where torch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise PerfmodelError(f"{command} needs torch: pip install 'perfmodel[launch]'")
 
 
 def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple[int, Record]]":
@@ -133,23 +128,6 @@ def _end(rows: "list[Record]", wanted: int, stopped: int | None) -> None:
     """The exit code: that of a signal, or 1 where no grid has run."""
     if stopped is not None:
         _tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} grids")
-        raise typer.Exit(_BY_SIGNAL + stopped)
+        raise typer.Exit(BY_SIGNAL + stopped)
     if not any(row["status"] == "ok" for row in rows):
         raise PerfmodelError(f"no grid has run to its end; the first: {rows[0]['status']}: {rows[0]['message']}")
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the ranks first, and what is done is kept."""
-
-    def stop(number: int, _: object) -> None:
-        for one in _SIGNALS:  # once is enough: the second would interrupt the end of the first
-            signal.signal(one, signal.SIG_IGN)
-        raise _StoppedError(number)
-
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

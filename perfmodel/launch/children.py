@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from perfmodel.launch.experiment import Experiment, Seat
+from perfmodel.launch.experiment import Assignment, Seat
 from perfmodel.launch.results import OK, Record
 
 CRASHED, OUT_OF_MEMORY, TIMEOUT, REFUSED = "crashed", "out of memory", "timeout", "refused"
@@ -40,13 +40,13 @@ def report_path(folder: str, rank: int) -> Path:
 class Children:
     """The ranks of one run that this runner has started."""
 
-    def __init__(self, experiment: Experiment, seats: list[Seat]) -> None:
+    def __init__(self, assignment: Assignment, seats: list[Seat]) -> None:
         """Start them."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._seats = {seat.rank: seat for seat in seats}
         try:
             for seat in seats:
-                self._processes[seat.rank] = _start(experiment, seat)
+                self._processes[seat.rank] = _start(assignment, seat)
         except BaseException:
             self.stop()
             raise
@@ -69,12 +69,12 @@ class Children:
         self._processes.clear()
 
 
-def _start(experiment: Experiment, seat: Seat) -> subprocess.Popen[bytes]:
+def _start(assignment: Assignment, seat: Seat) -> subprocess.Popen[bytes]:
     request = Path(seat.folder, f"request-{seat.rank}.json")
-    request.write_text(json.dumps({"experiment": asdict(experiment), "seat": asdict(seat)}), encoding="utf-8")
+    request.write_text(json.dumps({"assignment": asdict(assignment), "seat": asdict(seat)}), encoding="utf-8")
     with _talk(seat).open("wb") as talk:
         return subprocess.Popen(  # noqa: S603 - this very Python, on a module of ours
-            [sys.executable, "-m", "perfmodel.launch.worker", str(request)],
+            [sys.executable, "-m", assignment.worker, str(request)],
             stdin=subprocess.PIPE,
             stdout=talk,
             stderr=subprocess.STDOUT,

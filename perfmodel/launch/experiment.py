@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import Field, asdict, dataclass
+from typing import Any, ClassVar, Literal, Protocol
 
 from perfmodel import models, profiles
 from perfmodel.compute import model_flops
@@ -24,6 +24,20 @@ Dtype = Literal["auto", "fp32", "bf16", "fp64"]
 _ANY_MACHINE = "localhost-cpu"
 
 
+class Assignment(Protocol):
+    """What the ranks of one run do: a record of plain numbers and text, which the module `worker` reads on each."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    worker: ClassVar[str]
+
+    @property
+    def ranks(self) -> int:
+        """Processes in all."""
+
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """What follows from what a run has found."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
@@ -31,6 +45,8 @@ class Experiment:
     `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
     `load` and `save` are folders of checkpoints, "" = none.
     """
+
+    worker: ClassVar[str] = "perfmodel.launch.worker"
 
     model: str
     x: int
@@ -101,6 +117,10 @@ class Experiment:
                     f"wanted --seq of at most {most}"
                 )
 
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Rates, where the run has come to its end."""
+        return dict(self.rates(found["step_time_s"], found["dtype"])) if found.get("step_time_s") else {}
+
     def rates(self, step: float, dtype: str) -> dict[str, float | None]:
         """Tokens and FLOPs a second of all ranks, and their share of the machine's peak, where one is named."""
         job = self.job()
@@ -145,7 +165,7 @@ class Seat:
     own_devices: bool
 
 
-def digest(experiments: Iterable[Experiment]) -> str:
+def digest(experiments: Iterable[Assignment]) -> str:
     """A short text that differs where any setting of any run does."""
     text = json.dumps([asdict(one) for one in experiments])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

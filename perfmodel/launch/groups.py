@@ -51,6 +51,13 @@ class Axis:
     group: dist.ProcessGroup | None = None
     ledger: Ledger = field(default_factory=Ledger)
 
+    @classmethod
+    def strided(cls, *, rank: int, world: int, inner: int, size: int) -> "Axis":
+        """Of the groups of `size` ranks with `inner` ranks from one to the next, the one that `rank` is in."""
+        first = rank // (inner * size) * (inner * size) + rank % inner
+        members, name = np.arange(first, first + inner * size, inner), f"{size} ranks, stride {inner}"
+        return cls(name, size, (rank - first) // inner, _group(members, world, name))
+
     def all_reduce(self, tensor: torch.Tensor, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Pending:
         """Put the sum (or `op`) over the group into `tensor`, which is contiguous, on every rank."""
         if self.size == 1:
@@ -108,7 +115,7 @@ class Grid:
         for name in ("x", "y", "z", "data", "xy"):
             members = _members(layout, name, rank)
             same = [axis for axis in made.values() if members.size > 1 and np.array_equal(axis[0], members)]
-            group = same[0][1] if same else _group(members, layout, name)
+            group = same[0][1] if same else _group(members, int(layout.gpus), name)
             made[name] = members, group
         axes = {
             name: Axis(name, len(members), int(np.flatnonzero(members == rank)[0]), group, ledger)
@@ -138,10 +145,10 @@ def _members(layout: Layout, name: str, rank: int) -> np.ndarray:
     return lines[name] if name in lines else array[:, :, z, data].reshape(-1)
 
 
-def _group(members: np.ndarray, layout: Layout, name: str) -> dist.ProcessGroup | None:
+def _group(members: np.ndarray, world: int, name: str) -> dist.ProcessGroup | None:
     if members.size == 1:
         return None
-    if members.size == int(layout.gpus):
+    if members.size == world:
         return dist.group.WORLD
     made: dist.ProcessGroup = dist.new_group(members.tolist(), use_local_synchronization=True, group_desc=name)
     return made

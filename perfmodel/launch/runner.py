@@ -17,7 +17,7 @@ from perfmodel import __version__
 from perfmodel.errors import PerfmodelError
 from perfmodel.launch.children import CRASHED, TIMEOUT, Children, End, cause
 from perfmodel.launch.environment import Place
-from perfmodel.launch.experiment import Experiment, Seat, digest
+from perfmodel.launch.experiment import Assignment, Seat, digest
 from perfmodel.launch.peers import Hub, Line, Message, call, free_port
 from perfmodel.launch.results import OK, SCHEMA, Record
 
@@ -29,7 +29,7 @@ _GRACE = 0.5  # seconds in which the ranks that a failure has reached may say so
 class Runner:
     """How runs are carried out. `threads_given`: the environment says how many threads a process has."""
 
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[Assignment, ...]
     place: Place | None
     timeout: float
     threads_given: bool
@@ -75,7 +75,7 @@ class Runner:
             part.close()
         return _Part(self, message["start"], message["store"]) if "start" in message else None
 
-    def seats(self, experiment: Experiment, store: str, folder: str) -> list[Seat]:
+    def seats(self, experiment: Assignment, store: str, folder: str) -> list[Seat]:
         """Those of the ranks that this runner starts: all of a grid, or its own."""
         place = self.place
         ranks = range(experiment.ranks) if place is None else [place.rank]
@@ -101,8 +101,7 @@ class Runner:
         stamp = {"started": datetime.now(UTC).isoformat(timespec="seconds"), "perfmodel_version": __version__}
         with tempfile.TemporaryDirectory(prefix="perfmodel-run-") as folder:
             found = self._attempt(number, hub, folder)
-        if found.get("step_time_s"):
-            found |= experiment.rates(found["step_time_s"], found["dtype"])
+        found |= experiment.derived(found)
         return asked | stamp | {"wall_s": round(time.monotonic() - start, 3)} | found
 
     def _attempt(self, number: int, hub: Hub | None, folder: str) -> dict[str, Any]:

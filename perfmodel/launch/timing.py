@@ -10,7 +10,8 @@ from perfmodel.launch.devices import Device
 from perfmodel.launch.groups import Axis, Grid, Pending
 from perfmodel.launch.ledger import Call, Ledger
 
-_WARM_UP, _RUNS = 1, 5
+_WARM_UP = 1
+RUNS = 5
 
 
 def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[str, dict[str, float]]]:
@@ -19,11 +20,10 @@ def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[
     `seconds` is what the calls take one after another with nothing beside them: the slowest rank's median each.
     """
     calls = list(ledger)
-    alone = torch.tensor([_alone(grid, call, device) for call, _ in calls], dtype=torch.float64, device=device.device)
-    if calls:
-        dist.all_reduce(alone, op=dist.ReduceOp.MAX)
+    mine = [alone(getattr(grid, call.axis), call, device) for call, _ in calls]
+    seconds_each = slowest(mine, device) if calls else []
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for (call, times), seconds in zip(calls, alone.tolist(), strict=True):
+    for (call, times), seconds in zip(calls, seconds_each, strict=True):
         row = found.setdefault(call.operation, {}).setdefault(call.axis, {"calls": 0, "bytes": 0, "seconds": 0.0})
         row["calls"] += times
         row["bytes"] += times * call.buffer
@@ -31,25 +31,38 @@ def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[
     return found
 
 
-def _alone(grid: Grid, call: Call, device: Device) -> float:
+def slowest(mine: list[float], device: Device) -> list[float]:
+    """The most of any rank, number by number."""
+    most = torch.tensor(mine, dtype=torch.float64, device=device.device)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    found: list[float] = most.tolist()
+    return found
+
+
+def alone(axis: Axis, call: Call, device: Device, *, runs: int = RUNS) -> float:
     """Median seconds of one call; all groups of an axis are at it together, as in a step."""
-    axis: Axis = getattr(grid, call.axis)
     part = call.elements if call.operation != "all-gather" else call.elements // axis.size
     buffer = torch.zeros(part, dtype=call.dtype, device=device.device)
     found = []
-    for run in range(_WARM_UP + _RUNS):
-        device.wait()
-        dist.barrier()
-        device.wait()
+    for run in range(_WARM_UP + runs):
+        together(device)
         start = time.perf_counter()
-        _send(axis, call, buffer).wait()
+        send(axis, call, buffer).wait()
         device.wait()
         if run >= _WARM_UP:
             found.append(time.perf_counter() - start)
     return statistics.median(found)
 
 
-def _send(axis: Axis, call: Call, buffer: torch.Tensor) -> Pending:
+def together(device: Device) -> None:
+    """Return on all ranks at once, with nothing left to do on the device."""
+    device.wait()
+    dist.barrier()
+    device.wait()
+
+
+def send(axis: Axis, call: Call, buffer: torch.Tensor) -> Pending:
+    """Begin the call; `buffer` is what this rank brings."""
     if call.operation == "all-reduce":
         return axis.all_reduce(buffer)
     return (axis.all_gather if call.operation == "all-gather" else axis.reduce_scatter)(buffer)[1]

@@ -12,9 +12,10 @@ import socket
 import statistics
 import threading
 import time
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import torch
@@ -35,6 +36,7 @@ from perfmodel.launch.training import Outcome, Trainer, Training
 from perfmodel.settings import OVERLAPS
 from perfmodel.workload import Embedding
 
+T = TypeVar("T")
 _FAILED = 1
 # What torch says where the host's memory is used up; on GPUs it raises an error of its own.
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "cannot allocate memory")
@@ -42,21 +44,27 @@ _OutOfMemory: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cud
 
 
 def main() -> None:
-    """Take a seat, run, and report."""
+    """Take a seat in a training."""
+    take_seat(Experiment, _run)
+
+
+def take_seat(kind: Callable[..., T], carry_out: Callable[[T, Seat], None]) -> None:
+    """Read the request that the runner has left, an assignment of this kind, carry it out, and tell what went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("request", type=Path)
     request = json.loads(parser.parse_args().request.read_text(encoding="utf-8"))
-    experiment, seat = Experiment(**request["experiment"]), Seat(**request["seat"])
+    assignment, seat = kind(**request["assignment"]), Seat(**request["seat"])
     threading.Thread(target=_end_with_the_runner, daemon=True).start()
     try:
-        _run(experiment, seat)
+        carry_out(assignment, seat)
     except BaseException as error:
-        _report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
+        report(seat, {"status": _status(error), "message": _sentence(error), "at": time.time()})
         raise SystemExit(_FAILED) from error
 
 
-def _report(seat: Seat, report: dict[str, Any]) -> None:
-    write_whole(report_path(seat.folder, seat.rank), json.dumps(report, allow_nan=False))
+def report(seat: Seat, record: Mapping[str, Any]) -> None:
+    """Leave this rank's record for the runner."""
+    write_whole(report_path(seat.folder, seat.rank), json.dumps(record, allow_nan=False))
 
 
 def _end_with_the_runner() -> None:
@@ -83,12 +91,22 @@ def _sentence(error: BaseException) -> str:
 def _run(experiment: Experiment, seat: Seat) -> None:
     """All ranks report before any of them parts: what becomes of their connections then does not matter."""
     device = Device.of(seat, experiment.backend, experiment.dtype)
+    meet(device, seat)
+    measured = _Measured(experiment, Grid.of(experiment.layout(), seat.rank), device)
+    found = {"status": OK} | measured.steps() | {"communication": measured.collectives()}
+    report(seat, found | versions() | {"hardware": device.name(), "hosts": len(set(hosts(seat)))})
+    part()
+
+
+def meet(device: Device, seat: Seat) -> None:
+    """Return when all ranks are there."""
     patience = timedelta(seconds=seat.timeout)
     store = _store(seat, patience)
     dist.init_process_group(device.backend, store=store, rank=seat.rank, world_size=seat.world, timeout=patience)
-    measured = _Measured(experiment, Grid.of(experiment.layout(), seat.rank), device)
-    found = {"status": OK} | measured.steps() | {"communication": measured.collectives()}
-    _report(seat, found | _versions() | {"hardware": device.name(), "hosts": _hosts(seat)})
+
+
+def part() -> None:
+    """Leave when all ranks do."""
     dist.barrier()
     dist.destroy_process_group()
 
@@ -164,7 +182,7 @@ class _Measured:
 
     def _summary(self, mine: list[float]) -> dict[str, Any]:
         """A step is over when the slowest rank is done."""
-        times = self._slowest(mine)
+        times = timing.slowest(mine, self.device)
         return {
             "backend": self.device.backend,
             "dtype": self.device.dtype,
@@ -176,15 +194,8 @@ class _Measured:
 
     def _memory(self, peak: tuple[int, int]) -> dict[str, Any]:
         """Of the rank that held most."""
-        allocated, reserved = (int(most) for most in self._slowest([float(size) for size in peak]))
+        allocated, reserved = (int(most) for most in timing.slowest([float(size) for size in peak], self.device))
         return {"memory_B": allocated, "memory_reserved_B": reserved}
-
-    def _slowest(self, mine: list[float]) -> list[float]:
-        """The most of any rank, number by number."""
-        most = torch.tensor(mine, dtype=torch.float64, device=self.device.device)
-        dist.all_reduce(most, op=dist.ReduceOp.MAX)
-        found: list[float] = most.tolist()
-        return found
 
 
 def _vocabulary(job: Job) -> int:
@@ -206,15 +217,16 @@ def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, Any]:
+def versions() -> dict[str, Any]:
+    """Of what runs here."""
     return {"torch_version": torch.__version__, "python_version": platform.python_version()}
 
 
-def _hosts(seat: Seat) -> int:
-    """How many hosts the ranks are on."""
+def hosts(seat: Seat) -> list[str]:
+    """The host of each rank."""
     names: list[Any] = [None] * seat.world
     dist.all_gather_object(names, socket.gethostname())
-    return len(set(names))
+    return names
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 COMMANDS = [
     ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("run",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
-    ("machines", "new"), ("models", "list"), ("models", "show"),
+    ("machines", "new"), ("machines", "import"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GROUPS = [(), ("machines",), ("models",)]
