@@ -1,6 +1,7 @@
 """The options that every command about a training job shares, written once and added to a command's own.
 
-`@asks` gives a command the parameters of `Question` in front of its own, and hands it the filled Question.
+`@asks` gives a command the parameters of `Question` in front of its own, and hands it the filled Question;
+`@asks_for(Another)` does so with another record of options.
 """
 
 import inspect
@@ -110,25 +111,32 @@ def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int
     return count * unit
 
 
-def asks(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the fields of Question to a command's parameters; it is called with the Question first.
+def asks_for(kind: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the fields of a record of options to a command's parameters; it is called with that record first.
 
     A parameter of the command's own that has a field's name stands in its place, and goes to both.
     """
-    own = list(inspect.signature(command).parameters.values())[1:]
-    fields = inspect.signature(Question).parameters
-    names, own_names = set(fields), {parameter.name for parameter in own}
-    shared = [parameter for parameter in fields.values() if parameter.name not in own_names]
-    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*shared, *own)]
 
-    def run(**given: Any) -> None:
-        asked = Question(**{name: value for name, value in given.items() if name in names})
-        command(asked, **{name: value for name, value in given.items() if name in own_names})
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command).parameters.values())[1:]
+        fields = inspect.signature(kind).parameters
+        names, own_names = set(fields), {parameter.name for parameter in own}
+        shared = [parameter for parameter in fields.values() if parameter.name not in own_names]
+        keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*shared, *own)]
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
-    return run
+        def run(**given: Any) -> None:
+            asked = kind(**{name: value for name, value in given.items() if name in names})
+            command(asked, **{name: value for name, value in given.items() if name in own_names})
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
+        return run
+
+    return add
+
+
+asks = asks_for(Question)
 
 
 def example(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
