@@ -1,8 +1,22 @@
-"""What holds for every test: in CI (variable CI is set) a test that was skipped is a failure."""
+"""What holds for every test: in CI (variable CI is set) a test that was skipped is a failure.
+
+`--bless` writes golden files anew instead of comparing with them.
+"""
 
 import os
 
 import pytest
+
+
+def pytest_addoption(parser):
+    """Golden files are only written where somebody says so."""
+    parser.addoption("--bless", action="store_true", help="write golden files anew")
+
+
+@pytest.fixture
+def bless(request):
+    """Whether golden files are written."""
+    return request.config.getoption("--bless")
 
 
 def pytest_sessionfinish(session):

@@ -85,7 +85,7 @@ def filled(text: str) -> str:
     r"""A value of a profile, in which the shell fills in variables and sums, and nothing else.
 
     >>> filled("$HOME/lib:`x`"), filled("AWS Libfabric"), filled("$((3 - RANK % 4))")
-    ('"$HOME/lib:\\\\`x\\\\`"', "'AWS Libfabric'", '"$((3 - RANK % 4))"')
+    ('"$HOME/lib:\\`x\\`"', "'AWS Libfabric'", '"$((3 - RANK % 4))"')
     """
     if not _FILLED_IN.search(text):
         return shlex.quote(text)
