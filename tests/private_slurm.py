@@ -20,7 +20,7 @@ SlurmctldPort={port}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={munge}/munge.socket,cred_expire=10
 CryptoType=crypto/munge
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
@@ -65,24 +65,37 @@ def installed():
 
 
 @contextmanager
-def cluster(folder, nodes, *, pretended=False, munge=None):
-    """A controller with the lines `nodes` of its configuration; it ends with the block."""
-    folder.mkdir(parents=True, exist_ok=True)
+def cluster(folder, nodes, munge, *, pretended=False):
+    """A controller with the lines `nodes` of its configuration, until the end of the block."""
     for name in ("state", "spool"):
-        (folder / name).mkdir()
-    with munged(folder) if munge is None else _already(munge) as auth:
-        configuration = folder / "slurm.conf"
-        head = _CONFIGURATION.format(host=_host(), port=_free_port(), user=getpass.getuser(), folder=folder).replace(
-            f"{folder}/munge.socket", str(auth / "munge.socket")
-        )
-        configuration.write_text(head + (_PRETENDED if pretended else "") + nodes)
-        environment = {**os.environ, "SLURM_CONF": str(configuration)}
-        for name in [name for name in environment if name.startswith(("SLURM_JOB", "SBATCH_", "SLURM_STEP"))]:
-            del environment[name]
-        with _daemon((_found("slurmctld"), "-D", "-c", "-f", str(configuration)), environment, folder / "ctld.out"):
-            found = Cluster(folder, environment)
-            _wait(lambda: "UP" in found.run("scontrol", "ping").stdout, folder / "ctld.out")
-            yield found
+        (folder / name).mkdir(parents=True)
+    configuration = folder / "slurm.conf"
+    names = {"host": _host(), "port": _free_port(), "user": getpass.getuser(), "folder": folder, "munge": munge}
+    configuration.write_text(_CONFIGURATION.format(**names) + (_PRETENDED if pretended else "") + nodes)
+    ours = ("SLURM_", "SBATCH_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    found = Cluster(folder, {**environment, "SLURM_CONF": str(configuration)})
+    command = (_found("slurmctld"), "-D", "-c", "-f", str(configuration))
+    with _daemon(command, found.environment, folder / "ctld.out"):
+        _wait(lambda: "UP" in found.run("scontrol", "ping").stdout, folder / "ctld.out")
+        yield found
+
+
+@contextmanager
+def running(folder, munge, gres):
+    """Two nodes, n1 and n2, that take jobs; all of their devices are files that `gres` names."""
+    first, second = _free_port(), _free_port()
+    shape = f"NodeHostname={_host()} NodeAddr=127.0.0.1 CPUs=64 RealMemory=10000 Gres=gpu:4 State=UNKNOWN"
+    lines = [f"NodeName={name} Port={port} {shape}" for name, port in (("n1", first), ("n2", second))]
+    lines.append("PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
+    folder.mkdir()
+    shutil.copy(gres, folder / "gres.conf")
+    with (
+        cluster(folder, "\n".join(lines) + "\n", munge) as found,
+        slurmd(found, "n1"),
+        slurmd(found, "n2"),
+    ):
+        yield found
 
 
 @contextmanager
@@ -112,11 +125,6 @@ def munged(folder):
     with _daemon(words, dict(os.environ), folder / "munge.out"):
         _wait((folder / "munge.socket").exists, folder / "munge.log")
         yield folder
-
-
-@contextmanager
-def _already(folder):
-    yield folder
 
 
 @contextmanager

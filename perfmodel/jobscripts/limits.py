@@ -1,6 +1,7 @@
 """What a machine lets a job have: whole nodes, so many of them, for so long; each limit with who says so."""
 
 import re
+from dataclasses import replace
 
 from perfmodel.advice import device_total
 from perfmodel.errors import PerfmodelError, UsageError, nearest
@@ -64,7 +65,7 @@ def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | N
 
     None where the profile knows of no ways in. Raise with the limit that stands against the job, and its source.
     """
-    ways = machine.scheduler.qos
+    ways = _bounded(machine.scheduler.qos)
     if not ways:
         return None
     named = [way for way in ways if wanted in ("", way.name)]
@@ -86,6 +87,12 @@ def limits(way: Qos) -> str:
     nodes = f"{least}up to {way.max_nodes} nodes" if way.max_nodes else f"{least or 'any number of '}nodes"
     time = f"{way.max_time} at most" if way.max_time else "no limit of time known"
     return ", ".join(filter(None, (nodes, time, way.note)))
+
+
+def _bounded(ways: tuple[Qos, ...]) -> list[Qos]:
+    """A QOS without a limit of its own has that of the bins of the partition."""
+    most = max((way.max_nodes or 0 for way in ways if way.kind == "bin"), default=0) or None
+    return [replace(way, max_nodes=way.max_nodes or most) if way.kind == "qos" else way for way in ways]
 
 
 def _nearest(ways: list[Qos], nodes: int) -> list[Qos]:

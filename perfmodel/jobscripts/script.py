@@ -35,9 +35,6 @@ def variables(request: Request, dialect: Dialect) -> Iterator[Line]:
         yield Line(f"MASTER_ADDR={host}", why)
         yield Line("export MASTER_ADDR")
         yield Line(f"export MASTER_PORT={dialect.port}", "and the port that it listens at")
-    if scheduler.visible_devices and "$" not in scheduler.visible_devices:
-        why = f"every rank sees all devices, in this order [{scheduler.source}]"
-        yield Line(f"export {request.visible_devices}={quoting.filled(scheduler.visible_devices)}", why)
     for variable in scheduler.environment:
         value = quoting.filled(_value(variable, request.nodes))
         yield Line(f"export {variable.name}={value}", f"{variable.why} [{variable.source}]")
@@ -83,6 +80,9 @@ def _variables(request: Request, dialect: Dialect) -> Iterator[str]:
 
 def _runs(request: Request, dialect: Dialect) -> Iterator[str]:
     yield "failed=0  # a grid that fails leaves the others their turn"
+    if visible := request.machine.scheduler.visible_devices:
+        told = f"{request.visible_devices} is {visible} [{request.machine.scheduler.source}]"
+        yield quoting.comment(f"Set by each rank itself, since a launcher replaces what it finds: {told}")
     if request.array:
         yield f"case {dialect.index} in  # the number of this job in its array"
         for number, run in enumerate(request.runs, start=1):
@@ -127,7 +127,7 @@ def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
         f"LOCAL_RANK={0 if own else dialect.local_rank}",
         f"LOCAL_WORLD_SIZE={request.tasks_per_node}",
     ]
-    if "$" in visible:
+    if visible:
         told.append(f"{request.visible_devices}={quoting.filled(visible)}")
     return ("bash", "-c", quoting.argument(f'export {" ".join(told)}; exec "$@"'), "rank")
 

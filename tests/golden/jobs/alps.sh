@@ -41,6 +41,7 @@ export CUDA_CACHE_DISABLE=1  # no kernel cache on the shared file system [CSCS-P
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # a failed collective ends the job instead of hanging [CSCS-PT]
 
 failed=0  # a grid that fails leaves the others their turn
+# Set by each rank itself, since a launcher replaces what it finds: CUDA_VISIBLE_DEVICES is $SLURM_LOCALID [CSCS-SL]
 
 # Grid 1x1x32x8 (X, Y, Z, data): micro-batch 1 x 4, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
