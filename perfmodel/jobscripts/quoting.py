@@ -52,8 +52,8 @@ def words(text: str, what: str) -> tuple[str, ...]:
         found = tuple(shlex.split(one_line(text, what)))
     except ValueError as error:
         raise UsageError(f"{what} {text!r}: {str(error).lower()}") from None
-    if not found or not found[0]:
-        raise UsageError(f"{what} {text!r} holds no word")
+    if not found or not found[0] or found[0].startswith("%"):  # a shell takes %1 for one of its jobs, quoted or not
+        raise UsageError(f"{what} {text!r}: wanted the name of a program first")
     return found
 
 
