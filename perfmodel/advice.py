@@ -108,15 +108,15 @@ def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
     if found is not None:
         return found
     others = [_nearest_of(job, replace(space, gpus=count), wanted) for count in _counts_that_work(job, space)]
-    return min((grid for grid in others if grid is not None), key=lambda grid: _distance(grid, wanted), default=None)
+    return min((grid for grid in others if grid is not None), key=lambda grid: distance(grid, wanted), default=None)
 
 
 def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
     fitting = rank(job, replace(space, top=MOST)).layouts
-    return fitting.take(int(np.argmin(_distance(fitting, wanted)))) if np.size(fitting.x) else None
+    return fitting.take(int(np.argmin(distance(fitting, wanted)))) if np.size(fitting.x) else None
 
 
-def _distance(layouts: Layout, wanted: Layout) -> Number:
+def distance(layouts: Layout, wanted: Layout) -> Number:
     """Doublings and halvings of axes that lead from one grid to the other."""
     return sum(np.abs(np.log2(layouts.size(axis) / wanted.size(axis))) for axis in AXES)
 

@@ -116,7 +116,11 @@ HELP: Mapping[str, str] = {
     "Scheduler.visible_devices": "what each rank's list of visible devices is set to; empty leaves it alone",
     "Scheduler.master_address": "rank 0's address: hostname or hostname-i of the batch script's node, first-host of "
     "the job (what follows is added to its name), localhost",
+    "Scheduler.module_paths": "folders that module use is told of first",
     "Scheduler.modules": "environment modules to load, in this order",
+    "Scheduler.setup": "commands after them, each one a program and its arguments",
+    "Scheduler.container": "what runs a container image: shifter, singularity, pyxis (srun --container-image), "
+    "environment (srun --environment)",
     "Scheduler.environment": "variables that jobs set",
     "Qos.name": "its name",
     "Qos.source": "key of the source of its limits",
@@ -128,6 +132,7 @@ HELP: Mapping[str, str] = {
     "EnvironmentVariable.name": "the variable",
     "EnvironmentVariable.value": "its value",
     "EnvironmentVariable.why": "what it is for",
+    "EnvironmentVariable.one_node": "its value in a job of a single node, where that differs",
     "EnvironmentVariable.source": "key of the source that recommends it",
 }
 """What each field of a profile means, by class and field: the comments of a template and the table of the docs."""

@@ -41,6 +41,7 @@ class EnvironmentVariable:
     value: str
     why: str
     source: str
+    one_node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ class Scheduler:
     gpu_binding: str = ""
     visible_devices: str = ""
     master_address: str = ""
+    module_paths: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    container: Literal["", "shifter", "singularity", "pyxis", "environment"] = ""
     environment: tuple[EnvironmentVariable, ...] = ()
 
     def __post_init__(self) -> None:

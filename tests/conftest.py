@@ -1,4 +1,7 @@
-"""What holds for every test: in CI (variable CI is set) a test that was skipped is a failure."""
+"""What holds for every test: in CI (variable CI is set) a test that was skipped is a failure.
+
+`--bless` writes golden files anew instead of comparing with them.
+"""
 
 import os
 
@@ -7,6 +10,17 @@ from hypothesis import settings
 
 settings.register_profile("busy", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("busy")
+
+
+def pytest_addoption(parser):
+    """Golden files are only written where somebody says so."""
+    parser.addoption("--bless", action="store_true", help="write golden files anew")
+
+
+@pytest.fixture
+def bless(request):
+    """Whether golden files are written."""
+    return request.config.getoption("--bless")
 
 
 def pytest_sessionfinish(session):

@@ -14,7 +14,16 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import counts, import_command, options, printing, run_command, sweep_command, validation_commands
+from perfmodel_cli import (
+    counts,
+    import_command,
+    job_command,
+    options,
+    printing,
+    run_command,
+    sweep_command,
+    validation_commands,
+)
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ app = _typer("Which 4D grid trains a model fastest on a machine, will it fit, an
 machines = _typer("Machine profiles: what is known of each machine, and where each number comes from.")
 models = _typer("Models: presets, parameter and FLOP counts.")
 sweep_command.add_to(app)
+job_command.add_to(app)
 validation_commands.add_to(app)
 run_command.add_to(app)
 import_command.add_to(machines)

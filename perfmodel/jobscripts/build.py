@@ -1,0 +1,165 @@
+"""From a question, an allocation and some grids to the records of jobs, everything checked on the way."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Literal
+
+from perfmodel import advice
+from perfmodel.errors import NoGridError, PerfmodelError, UsageError
+from perfmodel.explain import explain
+from perfmodel.job import Job
+from perfmodel.jobscripts import flags, frameworks, limits, quoting
+from perfmodel.jobscripts.frameworks import FRAMEWORKS
+from perfmodel.jobscripts.request import Request, Run
+from perfmodel.layout import Layout
+from perfmodel.machine import Machine
+from perfmodel.scheduler import Scheduler
+from perfmodel.search import Space
+from perfmodel.settings import MOST
+
+Mode = Literal["one", "array", "many"]
+_SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
+_MOST_RUNS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What is asked of the scheduler, as the user wrote it."""
+
+    time: str
+    account: str = ""
+    qos: str = ""
+    name: str = ""
+    setup: tuple[str, ...] = ()
+    container: str = ""
+    mode: Mode = "one"
+    results: str = ""
+    compare: bool = False
+
+
+def chosen(job: Job, space: Space, launcher: str, grid: Layout) -> Layout:
+    """A grid with its best settings; raise where it cannot run, or the framework cannot express it."""
+    framework = FRAMEWORKS[launcher]
+    frameworks.refuse_device(framework, job)
+    found = explain(job, space, grid)
+    if found.rejections:
+        near = f"; the nearest that can is {found.nearest.text()}" if found.nearest else ""
+        raise NoGridError(f"{grid.text()} cannot run {job.model.name}: {found.rejections[0][1]}{near}")
+    frameworks.refuse(framework, job, space, found.layout)
+    return found.layout
+
+
+def fastest(job: Job, space: Space, launcher: str) -> tuple[list[Layout], list[str]]:
+    """The `space.top` fastest grids that the framework can express, and those before them that it cannot."""
+    framework = FRAMEWORKS[launcher]
+    frameworks.refuse_device(framework, job)
+    if space.top > _MOST_RUNS:
+        raise UsageError(f"--top is {space.top}, wanted 1 to {_MOST_RUNS} grids for a job")
+    ranking = advice.recommend(job, replace(space, top=MOST))
+    found: list[Layout] = []
+    left_out: list[str] = []
+    for row in range(len(ranking)):
+        layout = ranking.layouts.take(row)
+        if reason := frameworks.problem(framework, job, layout):
+            left_out.append(f"{layout.text()}: {launcher} {reason}")
+        else:
+            found.append(layout)
+        if len(found) == space.top:
+            break
+    if not found:
+        raise NoGridError(f"{launcher} can express none of {len(left_out)} grids; the fastest, {left_out[0]}")
+    return found, left_out
+
+
+def requests(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> list[Request]:
+    """The jobs: one for all grids, an array of one a grid, or one a grid."""
+    _check(plan, wish)
+    groups = [[layout] for layout in layouts] if wish.mode == "many" else [layouts]
+    return [_request(plan, group, wish) for group in groups]
+
+
+def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Request:
+    job, machine = plan.job, plan.job.machine
+    gpus, time = int(layouts[0].gpus), limits.seconds(wish.time)
+    nodes = limits.whole_nodes(machine, gpus)
+    name = quoting.directive(wish.name or _name(job.model.name), "--name")
+    if wish.mode == "many":
+        name = f"{name}-{layouts[0].text()}"
+    results, array = wish.results or f"{name}.jsonl", wish.mode == "array"
+    share = 1 if array else len(layouts)
+    own = replace(plan, seconds=max(1, int(_SHARE_OF_TIME * time / share)))
+    closing = ("perfmodel", "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
+    runs = tuple(
+        _array_runs(own, layouts, results, wish) if array else (flags.run(own, one, results) for one in layouts)
+    )
+    ours = plan.launcher == "perfmodel"
+    return Request(
+        machine=machine, gpus=gpus, nodes=nodes, time=time, title=_title(job, gpus), name=name, runs=runs,
+        way=limits.way_in(machine, nodes, time, wish.qos), account=wish.account,
+        setup=tuple(quoting.words(command, "--setup") for command in wish.setup), container=wish.container,
+        array=array, finds_device=ours, resumes=ours, closing=() if array else closing,
+    )  # fmt: skip
+
+
+def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str, wish: Allocation) -> list[Run]:
+    """Jobs of an array may run at once, on file systems where two cannot add to one file: each has its own."""
+    runs = []
+    for number, layout in enumerate(layouts, start=1):
+        path = PurePath(results)
+        own = str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+        closing = ("perfmodel", "compare", f"--measured={own}", f"--machine={plan.machine}") if wish.compare else ()
+        runs.append(flags.run(plan, layout, own, closing))
+    return runs
+
+
+def _check(plan: flags.Plan, wish: Allocation) -> None:
+    machine = plan.job.machine
+    scheduler = machine.scheduler
+    _check_account(machine, scheduler, wish.account)
+    if scheduler.tasks_per_node != machine.node_devices:
+        raise PerfmodelError(
+            f"{machine.name} starts {scheduler.tasks_per_node} task a node of {machine.node_devices} devices; "
+            f"wanted tasks_per_node {machine.node_devices} in its profile: jobs start a rank a device"
+        )
+    _check_container(machine, scheduler, wish.container)
+    if wish.compare and plan.launcher != "perfmodel":
+        raise UsageError(f"--compare reads what perfmodel run measures, not what {plan.launcher} prints")
+    for text, what in ((wish.results, "--results"), (plan.model, "--model"), (plan.machine, "--machine")):
+        quoting.one_line(text or "-", what)
+    for word in (*plan.program, *plan.arguments):
+        quoting.one_line(word or "-", "--program or --arguments")
+    if wish.results and not PurePath(wish.results).name:
+        raise UsageError(f"--results {wish.results!r}: wanted the name of a file")
+
+
+def _check_account(machine: Machine, scheduler: Scheduler, account: str) -> None:
+    note = f" ({scheduler.account_note})" if scheduler.account_note else ""
+    if scheduler.account == "required" and not account:
+        source = limits.cited(machine, scheduler.source)
+        raise UsageError(f"{machine.name} wants to know who pays: give --account{note}; {source}")
+    if scheduler.account == "none" and account:
+        raise UsageError(f"{machine.name} knows no accounts; leave --account out")
+
+
+def _check_container(machine: Machine, scheduler: Scheduler, image: str) -> None:
+    if not image:
+        return
+    quoting.one_line(image, "--container")
+    if image.startswith("-"):
+        raise UsageError(f"--container {image!r}: what begins with a dash is an option to what runs the image")
+    if not scheduler.container:
+        raise UsageError(
+            f"the profile of {machine.name} does not say what runs a container: give scheduler.container in a "
+            "profile of your own (perfmodel machines new)"
+        )
+
+
+def _title(job: Job, gpus: int) -> str:
+    batch = f"{job.batch} sequences of {job.sequence} tokens a step"
+    return f"{job.model.name} on {job.machine.name}: {gpus} devices ({job.machine.device.name}), {batch}."
+
+
+def _name(model: str) -> str:
+    """A model's name as a scheduler takes it."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", model).strip("-._") or "perfmodel"

@@ -1,0 +1,73 @@
+"""How schedulers are spoken to: directives, the start of the ranks, and what tells a rank who it is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from perfmodel.jobscripts import flux, lsf, pbs, plain, slurm
+from perfmodel.jobscripts.request import Line, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One scheduler.
+
+    `start` are lines before anything else; `first_host` is a command that prints it; `rank` and `local_rank` are what
+    the launcher tells a rank, empty where it sets torch's own variables; `index` numbers the jobs of an array from 1.
+    """
+
+    title: str
+    submit: tuple[str, ...]
+    directives: Callable[[Request], Iterator[Line]]
+    launch: Callable[[Request], tuple[str, ...]]
+    start: tuple[Line, ...] = ()
+    first_host: str = ""
+    port: str = "29500"
+    rank: str = ""
+    local_rank: str = ""
+    index: str = ""
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "slurm": Dialect(
+        title="Slurm",
+        submit=("sbatch",),
+        directives=slurm.directives,
+        launch=slurm.launch,
+        first_host='scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1',
+        port="$((20000 + SLURM_JOB_ID % 10000))",
+        rank="$SLURM_PROCID",
+        local_rank="$SLURM_LOCALID",
+        index="$SLURM_ARRAY_TASK_ID",
+    ),
+    "pbs": Dialect(
+        title="PBS",
+        submit=("qsub",),
+        directives=pbs.directives,
+        launch=pbs.launch,
+        start=(Line('cd "$PBS_O_WORKDIR" || exit 1', "PBS starts jobs in the home folder"),),
+        first_host='head -n 1 "$PBS_NODEFILE" | cut -d . -f 1',
+        rank="${PMI_RANK:-$PALS_RANKID}",
+        local_rank="${PMI_LOCAL_RANK:-$PALS_LOCAL_RANKID}",
+        index="$PBS_ARRAY_INDEX",
+    ),
+    "flux": Dialect(
+        title="Flux",
+        submit=("flux", "batch"),
+        directives=flux.directives,
+        launch=flux.launch,
+        first_host="flux hostlist --expand local | cut -d ' ' -f 1",
+        rank="$FLUX_TASK_RANK",
+        local_rank="$FLUX_TASK_LOCAL_ID",
+    ),
+    "lsf": Dialect(
+        title="LSF",
+        submit=("bsub",),
+        directives=lsf.directives,
+        launch=lsf.launch,
+        first_host='grep -v batch "$LSB_DJOB_HOSTFILE" | head -n 1',
+        rank="$OMPI_COMM_WORLD_RANK",
+        local_rank="$OMPI_COMM_WORLD_LOCAL_RANK",
+        index="$LSB_JOBINDEX",
+    ),
+    "none": Dialect(title="no scheduler", submit=(), directives=plain.directives, launch=plain.launch),
+}

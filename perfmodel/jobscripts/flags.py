@@ -1,0 +1,236 @@
+"""The command that each rank starts: a grid and its settings in the flags of a framework.
+
+Names of flags were read where `frameworks.FRAMEWORKS` says.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from perfmodel.errors import UsageError
+from perfmodel.job import Job
+from perfmodel.jobscripts.frameworks import FRAMEWORKS, shared_steps
+from perfmodel.jobscripts.request import Run, vendor
+from perfmodel.layout import NAMED_PLACEMENTS, Layout
+from perfmodel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
+from perfmodel.workload import Transformer
+
+_DEEPSPEED_FILE = "deepspeed-{grid}.json"
+# torch's own words for the three modes of recomputation.
+_MEGATRON_FULL = ("--recompute-granularity=full", "--recompute-method=uniform", "--recompute-num-layers=1")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is run on every grid alike. `model` and `machine` are as the user named them."""
+
+    launcher: str
+    job: Job
+    model: str
+    machine: str
+    steps: int = 10
+    warmup: int = 3
+    seconds: int = 600
+    program: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+def run(plan: Plan, layout: Layout, results: str, closing: tuple[str, ...] = ()) -> Run:
+    """The run of one grid; `results` is the file that it adds what it measures to."""
+    framework = FRAMEWORKS[plan.launcher]
+    if framework.needs and not plan.arguments:
+        raise UsageError(f"--launcher {plan.launcher} needs --arguments with {framework.needs}")
+    program = plan.program or framework.program
+    if not program:
+        raise UsageError(f"--launcher {plan.launcher} needs --program, the script that trains")
+    files = ((_deepspeed_file(layout), _deepspeed_settings(plan, layout)),) if plan.launcher == "deepspeed" else ()
+    flags = _FLAGS[plan.launcher](plan, layout, results)
+    first, then = (plan.arguments, flags) if plan.launcher == "litgpt-axonn" else (flags, plan.arguments)
+    return Run(
+        grid=layout.text(), title=title(plan.job, layout), command=(*program, *first, *then), files=files,
+        unset=_unset(plan, layout), closing=closing,
+    )  # fmt: skip
+
+
+def title(job: Job, layout: Layout) -> str:
+    """The settings of a grid in words."""
+    steps = int(job.accumulation(layout))
+    recompute, cache = RECOMPUTES[int(layout.recompute)], WEIGHT_CACHES[int(layout.weight_cache)]
+    return f"micro-batch {layout.micro_batch} x {steps}, recompute {recompute}, weight cache {cache}"
+
+
+def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    job = plan.job
+    overlap = ",".join(kind for kind in OVERLAPS if kind in job.settings.overlap) or "none"
+    placement = next(name for name in ("axonn", "paper") if int(layout.placement) in NAMED_PLACEMENTS[name])
+    backend = "gloo" if vendor(job.machine) == "CPU" else "nccl"
+    return (
+        "run", f"--model={plan.model}", f"--machine={plan.machine}", f"--grid={layout.text()}", f"--batch={job.batch}",
+        f"--seq={job.sequence}", f"--micro-batch={layout.micro_batch}",
+        f"--recompute={RECOMPUTES[int(layout.recompute)]}", f"--weight-cache={WEIGHT_CACHES[int(layout.weight_cache)]}",
+        f"--placement={placement}", f"--overlap={overlap}",
+        "--flash-attention" if job.settings.flash_attention else "--no-flash-attention",
+        f"--steps={plan.steps}", f"--warmup={plan.warmup}", f"--timeout={plan.seconds}", f"--backend={backend}",
+        f"--out={results}", "--resume",
+    )  # fmt: skip
+
+
+def _axonn_nanogpt(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    """`batch_size` is a rank's; `gradient_accumulation_steps` are those of all ranks, whom the script divides by."""
+    del results
+    shape, ranks, steps = _shape(plan.job), int(layout.gpus), shared_steps(plan.job, layout)
+    return (
+        f"--G_intra_r={layout.x}", f"--G_intra_c={layout.y}", f"--G_intra_d={layout.z}",
+        f"--n_layer={shape.layers}", f"--n_head={shape.heads}", f"--n_embd={shape.hidden}",
+        f"--block_size={plan.job.sequence}", f"--batch_size={plan.job.batch // (ranks * steps)}",
+        f"--gradient_accumulation_steps={ranks * steps}", f"--gradient_checkpointing={bool(layout.recompute)}",
+        f"--max_iters={_iterations(plan)}",
+    )  # fmt: skip
+
+
+def _megatron_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    """A micro-batch here is of a data group, so it holds the shares of all ranks of Z."""
+    del results
+    amd = ("--use-amd", "--no-gradient-accumulation-fusion") if vendor(plan.job.machine) == "AMD" else ()
+    kinds = {"all-reduce": "comm", "reduce-scatter": "reduce-scatter", "all-gather": "all-gather"}
+    overlap = (f"--overlap-axonn-{flag}" for kind, flag in kinds.items() if kind in plan.job.settings.overlap)
+    cached = _shape(plan.job).layers if layout.weight_cache else 0
+    return (
+        f"--row-tensor-model-parallel-size={layout.x}", f"--column-tensor-model-parallel-size={layout.y}",
+        f"--depth-tensor-model-parallel-size={layout.z}", "--pipeline-model-parallel-size=1",
+        *_megatron_model(plan), f"--micro-batch-size={layout.micro_batch * layout.z}", *_megatron_steps(plan),
+        *(("--use-flash-attn",) if plan.job.settings.flash_attention else ()), *_megatron_recompute(layout), *overlap,
+        *((f"--num-layers-for-caching-weights-in-depth-tensor-parallel-all-gather={cached}",) if cached else ()), *amd,
+    )  # fmt: skip
+
+
+def _litgpt_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    del results
+    devices = min(int(layout.gpus), plan.job.machine.node_devices)
+    steps = shared_steps(plan.job, layout)
+    return (
+        "--strategy=axonn", f"--devices={devices}", f"--num_nodes={int(layout.gpus) // devices}",
+        f"--train.global_batch_size={plan.job.batch}",
+        f"--train.micro_batch_size={plan.job.batch // (int(layout.gpus) * steps)}",
+        f"--train.max_seq_length={plan.job.sequence}", f"--train.max_steps={_iterations(plan)}",
+    )  # fmt: skip
+
+
+def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    del results
+    return (
+        f"--parallelism.tensor_parallel_degree={layout.x}", f"--parallelism.data_parallel_shard_degree={layout.z}",
+        f"--parallelism.data_parallel_replicate_degree={layout.data}",
+        f"--parallelism.fsdp_reshard_after_forward={'never' if layout.weight_cache else 'always'}",
+        f"--training.local_batch_size={layout.micro_batch}", f"--training.global_batch_size={plan.job.batch}",
+        f"--training.seq_len={plan.job.sequence}", f"--training.steps={_iterations(plan)}",
+        f"--activation_checkpoint.mode={RECOMPUTES[int(layout.recompute)]}",
+    )  # fmt: skip
+
+
+def _megatron_lm(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    del results
+    sharded = (
+        "--use-megatron-fsdp", "--data-parallel-sharding-strategy=optim_grads_params", "--use-distributed-optimizer",
+        "--no-gradient-accumulation-fusion", "--ckpt-format=fsdp_dtensor",
+    )  # fmt: skip
+    replicas = (f"--num-distributed-optimizer-instances={layout.data}", "--outer-dp-sharding-strategy=no_shard")
+    mock = ("--mock-data", "--tokenizer-type=NullTokenizer", f"--vocab-size={_shape(plan.job).vocabulary - 1}")
+    given = any(word.startswith("--data-path") for word in plan.arguments)
+    return (
+        f"--tensor-model-parallel-size={layout.x}", "--pipeline-model-parallel-size=1",
+        *(sharded if layout.z > 1 else ()), *(replicas if layout.z > 1 and layout.data > 1 else ()),
+        *_megatron_model(plan), *_megatron_decoder(_shape(plan.job)), f"--micro-batch-size={layout.micro_batch}",
+        *_megatron_steps(plan), *_megatron_recompute(layout), *(() if given else mock),
+    )  # fmt: skip
+
+
+def _deepspeed(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    del plan, results
+    return ("--deepspeed", f"--deepspeed_config={_deepspeed_file(layout)}")
+
+
+def _deepspeed_file(layout: Layout) -> str:
+    return _DEEPSPEED_FILE.format(grid=layout.text())
+
+
+def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
+    """ZeRO-3 over Z; with data as well MiCS, which shards in groups of Z (the model is built in MiCS_Init)."""
+    zero = {"stage": 3} if layout.z > 1 else {"stage": 0}
+    if layout.z > 1 and layout.data > 1:
+        zero["mics_shard_size"] = int(layout.z)
+    settings = {
+        "train_batch_size": plan.job.batch,
+        "train_micro_batch_size_per_gpu": int(layout.micro_batch),
+        "gradient_accumulation_steps": int(plan.job.accumulation(layout)),
+        "bf16": {"enabled": plan.job.dtype == "bf16"},
+        "zero_optimization": zero,
+    }
+    return json.dumps(settings, indent=2)
+
+
+def _megatron_model(plan: Plan) -> tuple[str, ...]:
+    shape = _shape(plan.job)
+    return (
+        f"--num-layers={shape.layers}", f"--hidden-size={shape.hidden}", f"--num-attention-heads={shape.heads}",
+        f"--seq-length={plan.job.sequence}", f"--max-position-embeddings={plan.job.sequence}",
+    )  # fmt: skip
+
+
+def _megatron_decoder(shape: Transformer) -> tuple[str, ...]:
+    """What tells one decoder from another in Megatron-LM; GPT is what it builds unless told otherwise."""
+    grouped = shape.kv_heads is not None and shape.kv_heads != shape.heads
+    told = {
+        f"--ffn-hidden-size={shape.feed_forward_width}": True,
+        f"--kv-channels={shape.head_width}": True,
+        "--group-query-attention": grouped,
+        f"--num-query-groups={shape.kv_heads}": grouped,
+        "--swiglu": shape.gated,
+        "--normalization=RMSNorm": shape.rms_norm,
+        "--disable-bias-linear": not shape.bias,
+        "--add-qkv-bias": bool(shape.qkv_bias) and not shape.bias,
+        "--qk-layernorm": shape.query_key_norm,
+        "--untie-embeddings-and-output-weights": not shape.tied,
+        "--position-embedding-type=rope": not shape.learned_positions,
+    }
+    return tuple(flag for flag, wanted in told.items() if wanted)
+
+
+def _megatron_steps(plan: Plan) -> tuple[str, ...]:
+    bf16 = ("--bf16",) if plan.job.dtype == "bf16" else ("--fp16",) if plan.job.dtype == "fp16" else ()
+    return (
+        f"--global-batch-size={plan.job.batch}", f"--train-iters={_iterations(plan)}", "--lr=1.5e-4", *bf16,
+        "--log-interval=1", "--eval-iters=0", "--distributed-backend=nccl",
+    )  # fmt: skip
+
+
+def _megatron_recompute(layout: Layout) -> tuple[str, ...]:
+    modes = ((), ("--recompute-granularity=selective",), _MEGATRON_FULL)
+    return modes[int(layout.recompute)]
+
+
+def _unset(plan: Plan, layout: Layout) -> tuple[tuple[str, str], ...]:
+    if plan.launcher != "megatron-lm" or layout.z == 1:
+        return ()
+    return (("CUDA_DEVICE_MAX_CONNECTIONS", "Megatron-FSDP overlaps through several queues, says its guide"),)
+
+
+def _shape(job: Job) -> Transformer:
+    if job.model.transformer is None:
+        raise UsageError(f"{job.model.name} is no decoder that is told by layers, width and heads")
+    return job.model.transformer
+
+
+def _iterations(plan: Plan) -> int:
+    return plan.steps + plan.warmup
+
+
+_FLAGS: Mapping[str, Callable[[Plan, Layout, str], tuple[str, ...]]] = {
+    "perfmodel": _perfmodel,
+    "axonn-nanogpt": _axonn_nanogpt,
+    "megatron-axonn": _megatron_axonn,
+    "litgpt-axonn": _litgpt_axonn,
+    "torchtitan": _torchtitan,
+    "megatron-lm": _megatron_lm,
+    "deepspeed": _deepspeed,
+}

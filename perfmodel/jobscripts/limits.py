@@ -1,0 +1,111 @@
+"""What a machine lets a job have: whole nodes, so many of them, for so long; each limit with who says so."""
+
+import re
+from dataclasses import replace
+
+from perfmodel.advice import device_total
+from perfmodel.errors import PerfmodelError, UsageError, nearest
+from perfmodel.machine import Machine
+from perfmodel.scheduler import Qos
+
+_TIME = re.compile(r"(?:([0-9]{1,3})-)?([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])", re.ASCII)
+_DAY, _HOUR, _MINUTE = 86400, 3600, 60
+
+
+def seconds(text: str, what: str = "--time") -> int:
+    """Read [days-]hours:minutes:seconds.
+
+    >>> seconds("00:30:00"), seconds("1-12:00:00")
+    (1800, 129600)
+    """
+    found = _TIME.fullmatch(text)
+    parts = [int(part or 0) for part in found.groups()] if found else []
+    total = sum(part * unit for part, unit in zip(parts, (_DAY, _HOUR, _MINUTE, 1), strict=False))
+    if not total:
+        raise UsageError(f"{what} {text!r}: wanted [days-]hours:minutes:seconds of more than none, such as 00:30:00")
+    return total
+
+
+def clock(time: int) -> str:
+    """Hours, minutes and seconds, as every scheduler here reads them.
+
+    >>> clock(129600)
+    '36:00:00'
+    """
+    return f"{time // _HOUR:02d}:{time % _HOUR // _MINUTE:02d}:{time % _MINUTE:02d}"
+
+
+def cited(machine: Machine, key: str) -> str:
+    """Who says so, with the address."""
+    source = machine.sources[key]
+    return f"{source.kind} [{key}] {source.address or source.note}"
+
+
+def whole_nodes(machine: Machine, gpus: int) -> int:
+    """Nodes that hold `gpus`, of which none stays idle."""
+    devices, total, nodes = machine.node_devices, device_total(machine), machine.network.nodes
+    if total is not None and gpus > total:
+        key = nodes.key if nodes else machine.node.devices.key
+        raise PerfmodelError(
+            f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}; "
+            f"{cited(machine, key)}"
+        )
+    if gpus % devices and machine.scheduler.kind != "none":
+        below, above = gpus // devices * devices, -(-gpus // devices) * devices
+        instead = f"{below} or {above}" if below else above
+        raise PerfmodelError(
+            f"{gpus} devices are not whole nodes of {devices} on {machine.name}, which is what a job is given; "
+            f"wanted {instead}; {cited(machine, machine.node.devices.key)}"
+        )
+    return -(-gpus // devices)
+
+
+def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | None:
+    """The QOS, partition or queue called `wanted`, or the first of the profile that admits such a job.
+
+    None where the profile knows of no ways in. Raise with the limit that stands against the job, and its source.
+    """
+    ways = _bounded(machine.scheduler.qos)
+    if not ways:
+        return None
+    named = [way for way in ways if wanted in ("", way.name)]
+    if not named:
+        names = sorted({way.name for way in ways})
+        raise UsageError(f"{machine.name} has no QOS, partition or queue {wanted!r} ({nearest(wanted, names)})")
+    found = next((way for way in named if not _against(way, nodes, time)), None)
+    if found is None:
+        told = [
+            f"{way.name}: {_against(way, nodes, time)}; {cited(machine, way.source)}" for way in _nearest(named, nodes)
+        ]
+        raise PerfmodelError(f"{machine.name} admits no job of {nodes} nodes for {clock(time)}: {' / '.join(told)}")
+    return found
+
+
+def limits(way: Qos) -> str:
+    """The limits of a way in, for people."""
+    least = f"from {way.min_nodes} " if way.min_nodes else ""
+    nodes = f"{least}up to {way.max_nodes} nodes" if way.max_nodes else f"{least or 'any number of '}nodes"
+    time = f"{way.max_time} at most" if way.max_time else "no limit of time known"
+    return ", ".join(filter(None, (nodes, time, way.note)))
+
+
+def _bounded(ways: tuple[Qos, ...]) -> list[Qos]:
+    """A QOS without a limit of its own has that of the bins of the partition."""
+    most = max((way.max_nodes or 0 for way in ways if way.kind == "bin"), default=0) or None
+    return [replace(way, max_nodes=way.max_nodes or most) if way.kind == "qos" else way for way in ways]
+
+
+def _nearest(ways: list[Qos], nodes: int) -> list[Qos]:
+    """Those that admit as many nodes, of which the time is too long; all where none does."""
+    return [way for way in ways if not _against(way, nodes, 0)] or ways
+
+
+def _against(way: Qos, nodes: int, time: int) -> str:
+    """What a way in has against a job, empty if nothing."""
+    if way.max_nodes is not None and nodes > way.max_nodes:
+        return f"at most {way.max_nodes} nodes, asked for {nodes}"
+    if way.min_nodes is not None and nodes < way.min_nodes:
+        return f"at least {way.min_nodes} nodes, asked for {nodes}"
+    if way.max_time and time > seconds(way.max_time):
+        return f"at most {way.max_time}, asked for {clock(time)}"
+    return ""

@@ -1,0 +1,38 @@
+"""LSF: bsub and jsrun."""
+
+import shlex
+from collections.abc import Iterator
+
+from perfmodel.jobscripts.limits import limits
+from perfmodel.jobscripts.quoting import directive, one_line
+from perfmodel.jobscripts.request import Line, Request
+
+_PREFIX = "#BSUB "
+_MINUTE = 60
+
+
+def directives(request: Request) -> Iterator[Line]:
+    """What bsub reads at the head of a script."""
+    for text, why in _told(request):
+        yield Line(f"{_PREFIX}{text}", why)
+
+
+def launch(request: Request) -> tuple[str, ...]:
+    """Jsrun: a resource set a rank, as the profile's options say."""
+    return (*shlex.split(request.machine.scheduler.launch), "-n", str(request.gpus))
+
+
+def _told(request: Request) -> Iterator[tuple[str, str]]:
+    scheduler, way, name = request.machine.scheduler, request.way, directive(request.name, "the name of the job")
+    yield f"-J {name}[1-{len(request.runs)}]" if request.array else f"-J {name}", "its name in the queue"
+    if request.account:
+        yield f"-P {directive(request.account, '--account')}", "who pays"
+    told = f"; {limits(way)} [{way.source}]" if way is not None else ""
+    yield f"-nnodes {request.nodes}", f"{request.gpus} devices on nodes of {request.machine.node_devices}{told}"
+    minutes = -(-request.time // _MINUTE)
+    yield f"-W {minutes // _MINUTE}:{minutes % _MINUTE:02d}", "the longest that it may take, in hours and minutes"
+    for given in scheduler.directives:
+        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
+    yield f"-o {name}.%J.out", "what is printed, errors included"
+    if request.resumes:
+        yield "-r", "started again it goes on with the grids that are left"

@@ -1,0 +1,43 @@
+"""PBS with PALS: qsub and mpiexec."""
+
+import shlex
+from collections.abc import Iterator
+
+from perfmodel.jobscripts.limits import clock, limits
+from perfmodel.jobscripts.quoting import argument, directive, one_line
+from perfmodel.jobscripts.request import Line, Request
+
+_PREFIX = "#PBS "
+
+
+def directives(request: Request) -> Iterator[Line]:
+    """What qsub reads at the head of a script."""
+    for text, why in _told(request):
+        yield Line(f"{_PREFIX}{text}", why)
+
+
+def launch(request: Request) -> tuple[str, ...]:
+    """Mpiexec, which hands the environment on."""
+    scheduler = request.machine.scheduler
+    bound = ("--cpu-bind", argument(scheduler.cpu_binding)) if scheduler.cpu_binding else ()
+    counts = ("-n", str(request.gpus), "--ppn", str(request.tasks_per_node))
+    return (*shlex.split(scheduler.launch), *counts, *bound)
+
+
+def _told(request: Request) -> Iterator[tuple[str, str]]:
+    scheduler, way = request.machine.scheduler, request.way
+    yield f"-N {directive(request.name, 'the name of the job')}", "its name in the queue"
+    if request.account:
+        yield f"-A {directive(request.account, '--account')}", "who pays"
+    if way is not None:
+        yield f"-q {directive(way.name, 'queue')}", f"{limits(way)} [{way.source}]"
+    devices = f"{request.gpus} devices on nodes of {request.machine.node_devices}"
+    yield f"-l select={request.nodes}", devices
+    yield f"-l walltime={clock(request.time)}", "the longest that it may take"
+    for given in scheduler.directives:
+        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
+    yield "-j oe", "errors and output in one file"
+    if request.array:
+        yield f"-J 1-{len(request.runs)}", "a job a grid"
+    if request.resumes:
+        yield "-r y", "started again it goes on with the grids that are left"

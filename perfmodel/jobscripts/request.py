@@ -1,0 +1,81 @@
+"""What a job script is made of: a frozen record, from which the text follows."""
+
+from dataclasses import dataclass
+
+from perfmodel.machine import Machine
+from perfmodel.scheduler import Qos
+
+# The variable with which a vendor's runtime is told which devices a process may see.
+VISIBLE_DEVICES = {"NVIDIA": "CUDA_VISIBLE_DEVICES", "AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a script and what it is for; the reason goes above a directive, and behind anything else."""
+
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One grid: what each rank starts, and what has to be so before.
+
+    `files` are written in the folder of the job first; `unset` are variables of the machine that would be in the way;
+    `closing` follows when the run is over.
+    """
+
+    grid: str
+    title: str
+    command: tuple[str, ...]
+    files: tuple[tuple[str, str], ...] = ()
+    unset: tuple[tuple[str, str], ...] = ()
+    closing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job: where, how much, for how long, and what runs, a rank a device. All is checked, and nothing quoted yet.
+
+    `setup` replaces the modules of the profile where it is given. `finds_device`: the program of each rank finds its
+    own device even where it sees no other. `resumes`: what is started again goes on where it was.
+    """
+
+    machine: Machine
+    gpus: int
+    nodes: int
+    time: int
+    title: str
+    name: str
+    runs: tuple[Run, ...]
+    way: Qos | None = None
+    account: str = ""
+    setup: tuple[tuple[str, ...], ...] = ()
+    container: str = ""
+    array: bool = False
+    finds_device: bool = False
+    resumes: bool = False
+    closing: tuple[str, ...] = ()
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Ranks of a node: one a device."""
+        return min(self.gpus, self.machine.node_devices)
+
+    @property
+    def one_device_each(self) -> bool:
+        """Whether each rank sees a single device, which then is number 0 to it."""
+        scheduler = self.machine.scheduler
+        bound = scheduler.gpu_binding not in ("", "none")
+        launched = any(word in ("--gpus-per-task=1", "-g1") for word in scheduler.launch.split())
+        return "$" in scheduler.visible_devices or bound or launched
+
+    @property
+    def visible_devices(self) -> str:
+        """The variable of this vendor, empty where there is none."""
+        return VISIBLE_DEVICES.get(vendor(self.machine), "")
+
+
+def vendor(machine: Machine) -> str:
+    """Who made the devices."""
+    return machine.device.name.split()[0]

@@ -1,0 +1,174 @@
+"""The text of a job script, made from its record alone."""
+
+from collections.abc import Iterator
+
+from perfmodel.errors import UsageError
+from perfmodel.jobscripts import quoting, slurm
+from perfmodel.jobscripts.dialects import DIALECTS, Dialect
+from perfmodel.jobscripts.request import Line, Request, Run
+from perfmodel.machine import Machine
+from perfmodel.scheduler import EnvironmentVariable
+
+_END = "END_OF_FILE"
+
+
+def script(request: Request) -> str:
+    """The job as text.
+
+    Directives and environment are the profile's. What a user gave is quoted, so that it reaches the command as it is.
+    """
+    dialect = DIALECTS[request.machine.scheduler.kind]
+    parts = (
+        _head(request, dialect),
+        _modules(request),
+        _variables(request, dialect),
+        _runs(request, dialect),
+    )
+    return "\n\n".join("\n".join(part) for part in map(list, parts) if part) + "\n"
+
+
+def variables(request: Request, dialect: Dialect) -> Iterator[Line]:
+    """What every rank finds in its environment, and why."""
+    scheduler = request.machine.scheduler
+    if dialect.first_host:
+        host, why = _master(request.machine, dialect)
+        yield Line(f"MASTER_ADDR={host}", why)
+        yield Line("export MASTER_ADDR")
+        yield Line(f"export MASTER_PORT={dialect.port}", "and the port that it listens at")
+    for variable in scheduler.environment:
+        value = quoting.filled(_value(variable, request.nodes))
+        yield Line(f"export {variable.name}={value}", f"{variable.why} [{variable.source}]")
+    for name, why in dict(pair for run in request.runs for pair in run.unset).items():
+        yield Line(f"unset {name}", why)
+
+
+def _head(request: Request, dialect: Dialect) -> Iterator[str]:
+    yield "#!/bin/bash" if request.machine.scheduler.kind != "pbs" else "#!/bin/bash -l"
+    yield quoting.comment(request.title)
+    yield quoting.comment(
+        f"Made by perfmodel job for {dialect.title}. In brackets: sources, which perfmodel machines show "
+        f"{request.machine.name} lists."
+    )
+    for line in dialect.directives(request):
+        yield quoting.comment(line.why[:1].upper() + line.why[1:])
+        yield line.text
+    if dialect.start:
+        yield ""
+        yield from map(_behind, dialect.start)
+
+
+def _modules(request: Request) -> Iterator[str]:
+    scheduler = request.machine.scheduler
+    if request.setup:
+        yield quoting.comment("The software, as --setup says")
+        commands = request.setup
+    else:
+        paths = [("module", "use", path) for path in scheduler.module_paths]
+        loads = [("module", "load", *scheduler.modules)] if scheduler.modules else []
+        commands = (*paths, *loads, *(quoting.words(text, "the profile's setup") for text in scheduler.setup))
+        if commands:
+            yield quoting.comment(f"The software, as the profile says [{scheduler.source}]; --setup replaces it")
+    for words in commands:
+        if words[0] in ("source", "."):
+            yield "# shellcheck source=/dev/null # a file of that machine"
+        yield f"{' '.join(quoting.command(words))} || exit 1"
+
+
+def _variables(request: Request, dialect: Dialect) -> Iterator[str]:
+    return map(_behind, variables(request, dialect))
+
+
+def _runs(request: Request, dialect: Dialect) -> Iterator[str]:
+    yield "failed=0  # a grid that fails leaves the others their turn"
+    if visible := request.machine.scheduler.visible_devices:
+        told = f"{request.visible_devices} is {visible} [{request.machine.scheduler.source}]"
+        yield quoting.comment(f"Set by each rank itself, since a launcher replaces what it finds: {told}")
+    if request.array:
+        yield f"case {dialect.index} in  # the number of this job in its array"
+        for number, run in enumerate(request.runs, start=1):
+            yield f"{number})"
+            yield from _run(request, run, dialect)
+            yield ";;"
+        yield "esac"
+    else:
+        for run in request.runs:
+            yield ""
+            yield from _run(request, run, dialect)
+    if request.closing:
+        yield ""
+        yield from _close(request, request.closing)
+    yield 'exit "$failed"'
+
+
+def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
+    yield quoting.comment(f"Grid {run.grid} (X, Y, Z, data): {run.title}")
+    for name, text in run.files:
+        yield f"cat >{quoting.argument(name)} <<'{_END}' || exit 1"
+        yield from text.splitlines()
+        yield _END
+    ranks = _rank_wrapper(request, dialect)
+    if ranks:
+        yield "# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in"
+    words = (*dialect.launch(request), *ranks, *_contained(request), *quoting.command(run.command))
+    yield from f"{quoting.lines(words)} || failed=1".split("\n")
+    if run.closing:
+        yield from _close(request, run.closing)
+
+
+def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
+    """A shell that tells torch, in each rank, which one it is; nothing where the launcher does so."""
+    if not dialect.rank:
+        return ()
+    visible = request.machine.scheduler.visible_devices
+    own = request.one_device_each and not request.finds_device
+    told = [
+        f"RANK={dialect.rank}",
+        f"WORLD_SIZE={request.gpus}",
+        f"LOCAL_RANK={0 if own else dialect.local_rank}",
+        f"LOCAL_WORLD_SIZE={request.tasks_per_node}",
+    ]
+    if visible:
+        told.append(f"{request.visible_devices}={quoting.filled(visible)}")
+    return ("bash", "-c", quoting.argument(f'export {" ".join(told)}; exec "$@"'), "rank")
+
+
+def _contained(request: Request, *, alone: bool = False) -> tuple[str, ...]:
+    """What runs a command inside the image, in each rank or `alone`, where the launcher's options do not."""
+    if not request.container:
+        return ()
+    kind, image = request.machine.scheduler.container, quoting.argument(request.container)
+    if kind == "shifter":
+        return ("shifter", f"--image={image}", "--module=gpu,nccl-plugin")
+    if kind == "singularity":
+        return ("singularity", "exec", image)
+    return ("srun", "--nodes=1", "--ntasks=1", *slurm.container(request)) if alone else ()
+
+
+def _close(request: Request, words: tuple[str, ...]) -> Iterator[str]:
+    yield quoting.comment("What was predicted beside what was measured")
+    contained = (*_contained(request, alone=True), *quoting.command(words))
+    yield from f"{quoting.lines(contained)} || failed=1".split("\n")
+
+
+def _master(machine: Machine, dialect: Dialect) -> tuple[str, str]:
+    """How the script finds rank 0's host, and the words for it."""
+    address, source = machine.scheduler.master_address, machine.scheduler.source
+    if address == "hostname":
+        return "$(hostname)", f"rank 0 runs where the script does [{source}]"
+    if address == "hostname-i":
+        return "$(hostname -i)", f"rank 0 runs where the script does, which goes by its address [{source}]"
+    ending = address.removeprefix("first-host")
+    if address.startswith("first-host"):
+        added = f"; {ending} picks its address on the fast network" if ending else ""
+        return f"$({dialect.first_host}){quoting.argument(ending) if ending else ''}", (
+            f"rank 0 is on the first host of the job{added} [{source}]"
+        )
+    raise UsageError(f"{machine.name}: scheduler.master_address {address!r}: wanted hostname, hostname-i or first-host")
+
+
+def _value(variable: EnvironmentVariable, nodes: int) -> str:
+    return variable.one_node if variable.one_node and nodes == 1 else variable.value
+
+
+def _behind(line: Line) -> str:
+    return f"{line.text}  {quoting.comment(line.why)}" if line.why else line.text

@@ -1,0 +1,85 @@
+"""Slurm: sbatch and srun."""
+
+import shlex
+from collections.abc import Iterator
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.jobscripts.limits import clock, limits
+from perfmodel.jobscripts.quoting import argument, directive, one_line
+from perfmodel.jobscripts.request import Line, Request
+
+_PREFIX = "#SBATCH "
+
+
+def directives(request: Request) -> Iterator[Line]:
+    """What sbatch reads at the head of a script."""
+    for text, why in (*_where(request), *_size(request), *_running(request)):
+        yield Line(f"{_PREFIX}{text}", why)
+
+
+def launch(request: Request) -> tuple[str, ...]:
+    """Srun with what it does not take over from sbatch."""
+    scheduler = request.machine.scheduler
+    options = [
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.gpus}",
+        f"--ntasks-per-node={request.tasks_per_node}",
+        f"--cpus-per-task={scheduler.cores_per_task}",
+        "--kill-on-bad-exit=1",
+    ]
+    if scheduler.cpu_binding:
+        options.append(f"--cpu-bind={scheduler.cpu_binding}")
+    if scheduler.gpu_binding:
+        options.append(f"--gpu-bind={scheduler.gpu_binding}")
+    return (*shlex.split(scheduler.launch), *map(argument, options), *container(request))
+
+
+def container(request: Request) -> tuple[str, ...]:
+    """The option of srun that starts a task inside an image, where one of its plug-ins does that."""
+    option = {"pyxis": "--container-image", "environment": "--environment"}.get(request.machine.scheduler.container)
+    return (argument(f"{option}={request.container}"),) if request.container and option else ()
+
+
+def _where(request: Request) -> Iterator[tuple[str, str]]:
+    scheduler, way = request.machine.scheduler, request.way
+    yield f"--job-name={directive(request.name, 'the name of the job')}", "its name in the queue"
+    if request.account:
+        yield f"--account={directive(request.account, '--account')}", "who pays"
+    if scheduler.constraint:
+        yield f'--constraint="{_quotable(scheduler.constraint)}"', f"nodes of this kind [{scheduler.source}]"
+    named_partition = way is not None and way.kind == "partition"
+    if way is not None and way.kind in ("partition", "qos"):
+        yield f"--{way.kind}={directive(way.name, way.kind)}", f"{limits(way)} [{way.source}]"
+    if scheduler.partition and not named_partition:
+        told = f"{limits(way)} [{way.source}]" if way is not None and way.kind == "bin" else f"[{scheduler.source}]"
+        yield f"--partition={directive(scheduler.partition, 'partition')}", f"where these nodes are; {told}"
+
+
+def _size(request: Request) -> Iterator[tuple[str, str]]:
+    scheduler, devices = request.machine.scheduler, request.machine.node_devices
+    yield f"--nodes={request.nodes}", f"{request.gpus} devices on nodes of {devices}"
+    yield f"--ntasks-per-node={request.tasks_per_node}", "a rank a device"
+    yield (
+        f"--cpus-per-task={scheduler.cores_per_task}",
+        f"cores, as Slurm counts them here, a rank [{scheduler.source}]",
+    )
+    for given in scheduler.directives:
+        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
+
+
+def _running(request: Request) -> Iterator[tuple[str, str]]:
+    yield f"--time={clock(request.time)}", "the longest that it may take"
+    number = "%A-%a" if request.array else "%j"
+    yield f"--output={directive(request.name, 'the name of the job')}-{number}.out", "what is printed, errors included"
+    if request.array:
+        yield f"--array=1-{len(request.runs)}", "a job a grid"
+    if request.resumes:
+        yield "--requeue", "started again it goes on with the grids that are left"
+        yield "--open-mode=append", "and adds to what was printed before"
+
+
+def _quotable(text: str) -> str:
+    """Text that a pair of quotes keeps whole in a directive."""
+    if '"' in text or "\\" in text:
+        raise PerfmodelError(f"the constraint of the profile {text!r}: wanted no quotes and no backslashes")
+    return one_line(text, "the constraint of the profile")

@@ -1,0 +1,70 @@
+#!/bin/bash
+# gpt-20b on perlmutter: 256 devices (NVIDIA A100-SXM4-40GB), 1024 sequences of 2048 tokens a step.
+# Made by perfmodel job for Slurm. In brackets: sources, which perfmodel machines show perlmutter lists.
+# Its name in the queue
+#SBATCH --job-name=gpt-20b
+# Who pays
+#SBATCH --account=m1234
+# Nodes of this kind [NERSC-DL]
+#SBATCH --constraint="gpu&hbm40g"
+# Any number of nodes, 48:00:00 at most [NERSC-Q]
+#SBATCH --qos=regular
+# 256 devices on nodes of 4
+#SBATCH --nodes=64
+# A rank a device
+#SBATCH --ntasks-per-node=4
+# Cores, as Slurm counts them here, a rank [NERSC-DL]
+#SBATCH --cpus-per-task=32
+# As the centre asks [NERSC-DL]
+#SBATCH --gpus-per-node=4
+# The longest that it may take
+#SBATCH --time=00:30:00
+# What is printed, errors included
+#SBATCH --output=gpt-20b-%j.out
+# Started again it goes on with the grids that are left
+#SBATCH --requeue
+# And adds to what was printed before
+#SBATCH --open-mode=append
+
+# The software, as the profile says [NERSC-DL]; --setup replaces it
+module load pytorch || exit 1
+
+MASTER_ADDR=$(hostname)  # rank 0 runs where the script does [NERSC-DL]
+export MASTER_ADDR
+export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))  # and the port that it listens at
+export NCCL_NET='AWS Libfabric'  # use the Slingshot plug-in and stop if it is missing [UMD]
+export NCCL_NET_GDR_LEVEL=PHB  # let the NIC read GPU memory through the host bridge [UMD]
+export NCCL_CROSS_NIC=1  # let a ring use different NICs on different nodes [UMD]
+export NCCL_SOCKET_IFNAME=hsn  # bootstrap over the high-speed network [UMD]
+export CUDA_DEVICE_MAX_CONNECTIONS=1  # needed to overlap communication with computation [UMD]
+export FI_MR_CACHE_MONITOR=userfaultfd  # avoids hangs of the memory registration cache [NERSC-DL]
+export FI_CXI_RDZV_THRESHOLD=0  # rendezvous for all sizes [UMD]
+export FI_CXI_RDZV_GET_MIN=0  # rendezvous for all sizes [UMD]
+export FI_CXI_RDZV_EAGER_SIZE=0  # rendezvous for all sizes [UMD]
+
+failed=0  # a grid that fails leaves the others their turn
+# Set by each rank itself, since a launcher replaces what it finds: CUDA_VISIBLE_DEVICES is 3,2,1,0 [NERSC-DL]
+
+# Grid 1x1x64x4 (X, Y, Z, data): micro-batch 1 x 4, recompute none, weight cache none
+# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
+srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=32 --kill-on-bad-exit=1 --cpu-bind=cores \
+    --gpu-bind=none bash -c \
+    'export RANK=$SLURM_PROCID WORLD_SIZE=256 LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4 CUDA_VISIBLE_DEVICES=3,2,1,0; exec "$@"' \
+    rank perfmodel run --model=gpt-20b --machine=perlmutter --grid=1x1x64x4 --batch=1024 --seq=2048 \
+    --micro-batch=1 --recompute=none --weight-cache=none --placement=axonn \
+    --overlap=all-reduce,reduce-scatter,all-gather --flash-attention --steps=10 --warmup=3 --timeout=810 \
+    --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
+
+# Grid 2x1x32x4 (X, Y, Z, data): micro-batch 1 x 8, recompute none, weight cache none
+# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
+srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=32 --kill-on-bad-exit=1 --cpu-bind=cores \
+    --gpu-bind=none bash -c \
+    'export RANK=$SLURM_PROCID WORLD_SIZE=256 LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4 CUDA_VISIBLE_DEVICES=3,2,1,0; exec "$@"' \
+    rank perfmodel run --model=gpt-20b --machine=perlmutter --grid=2x1x32x4 --batch=1024 --seq=2048 \
+    --micro-batch=1 --recompute=none --weight-cache=none --placement=axonn \
+    --overlap=all-reduce,reduce-scatter,all-gather --flash-attention --steps=10 --warmup=3 --timeout=810 \
+    --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
+
+# What was predicted beside what was measured
+perfmodel compare --measured=gpt-20b.jsonl --machine=perlmutter || failed=1
+exit "$failed"

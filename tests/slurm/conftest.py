@@ -1,0 +1,35 @@
+"""Tests against a Slurm of their own, where Debian's slurm-wlm and munge are installed."""
+
+from importlib.util import find_spec
+
+import pytest
+
+import private_slurm
+
+# `perfmodel run` comes with the launcher: without it there is nothing that a job could start.
+collect_ignore = [] if find_spec("perfmodel.launch") else ["test_launcher.py"]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests/slurm/" in item.path.as_posix():
+            item.add_marker(pytest.mark.slurm)
+            item.add_marker(pytest.mark.skipif(not private_slurm.installed(), reason="slurm-wlm and munge are missing"))
+
+
+@pytest.fixture(scope="session")
+def munge(tmp_path_factory):
+    """A munge that all controllers of this session trust."""
+    with private_slurm.munged(tmp_path_factory.mktemp("munge")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory, munge):
+    """Two nodes of four devices that take jobs: both are this host, and the devices are empty files."""
+    folder = tmp_path_factory.mktemp("slurm")
+    for number in range(4):
+        (folder / f"gpu{number}").touch()
+    (folder / "gres.conf").write_text(f"NodeName=n[1-2] Name=gpu File={folder}/gpu[0-3]\n")
+    with private_slurm.running(folder / "cluster", munge, gres=folder / "gres.conf") as cluster:
+        yield cluster
