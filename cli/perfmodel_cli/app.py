@@ -14,7 +14,7 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import counts, options, run_command, sweep_command, validation_commands
+from perfmodel_cli import counts, dryrun_command, options, run_command, sweep_command, validation_commands
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ models = _typer("Models: presets, parameter and FLOP counts.")
 sweep_command.add_to(app)
 validation_commands.add_to(app)
 run_command.add_to(app)
+dryrun_command.add_to(app)
 app.add_typer(machines, name="machines")
 app.add_typer(models, name="models")
 
