@@ -26,6 +26,7 @@ class Linear:
     """A fully connected layer, or a convolution: a weight of kernel^2 * inputs * outputs applied at every position.
 
     `positions` is the number of positions per token of the sequence (1 but in a U-Net, whose deeper levels have fewer).
+    `shared`: it reads what an earlier layer of the block reads and keeps (an MLP beside the attention).
     """
 
     name: str
@@ -35,6 +36,7 @@ class Linear:
     bias: bool = True
     kernel: int = 1
     positions: float = 1.0
+    shared: bool = False
 
     def __post_init__(self) -> None:
         """Sizes are positive."""

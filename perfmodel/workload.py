@@ -151,7 +151,8 @@ class Transformer:
         width = self.feed_forward_width
         if self.norms != 1:
             yield self._norm("mlp norm")
-        yield Linear("mlp up", self.hidden, width * (2 if self.gated else 1), bias=self.bias)
+        outputs = width * (2 if self.gated else 1)
+        yield Linear("mlp up", self.hidden, outputs, bias=self.bias, shared=self.norms == 1)
         yield Activation("activation", width, gated=self.gated)
         yield Linear("mlp down", width, self.hidden, transposed=True, bias=self.bias)
         if self.norms == 4:

@@ -16,6 +16,7 @@ from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel_cli import (
     counts,
+    dryrun_command,
     import_command,
     job_command,
     options,
@@ -51,6 +52,7 @@ sweep_command.add_to(app)
 job_command.add_to(app)
 validation_commands.add_to(app)
 run_command.add_to(app)
+dryrun_command.add_to(app)
 import_command.add_to(machines)
 app.add_typer(machines, name="machines")
 app.add_typer(models, name="models")

@@ -25,7 +25,8 @@ from perfmodel.layout import Layout
 from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.workload import Embedding
 
-_FORMATS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_KEPT = 4  # bytes of an accumulated gradient
+_FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,55 @@ class DryRun:
 
 def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
     """Run one step of `rank`, gradients accumulated as the batch asks for."""
+    _refuse(job)
     with _pretended(int(layout.gpus), rank):
-        grid = Grid.of(layout, rank)
-        plan = Plan.of(
-            grid,
-            overlap=job.settings.overlap,
-            weight_cache=WEIGHT_CACHES[int(layout.weight_cache)],
-            recompute=RECOMPUTES[int(layout.recompute)],
-        )
-        tracker = Tracker(_pass)
-        batch = torch.zeros((int(layout.micro_batch), job.sequence), dtype=torch.long, device="meta")
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            tokens = mode.from_tensor(batch)  # not counted
+        grid, tracker = Grid.of(layout, rank), Tracker(_pass)
+        shape = int(layout.micro_batch), job.sequence
+        with FakeTensorMode():
+            tokens = torch.zeros(shape, dtype=torch.long)  # the batch itself is not counted
             with tracker:
-                trainer = _trainer(job, layout, plan)
-                _name(tracker, trainer)
-                trainer.step(0, [(tokens, tokens)] * trainer.accumulation)
-    return DryRun(grid.ledger, tracker.products, tracker.attention, tracker.peak, tracker.at_peak)
+                made = trainer(job, layout, grid, seed=None)
+                _name(tracker, made)
+                batches = [(tokens, tokens)] * made.accumulation
+                if made.accumulation == 1:  # the first micro-step of all gathers nothing ahead
+                    made.step(0, batches)
+                before = grid.ledger.calls.copy()
+                tracker.begin()
+                made.step(1, batches)
+    found = grid.ledger.since(before)
+    return DryRun(found, tracker.products, tracker.attention, tracker.peak, tracker.at_peak)
+
+
+def trainer(job: Job, layout: Layout, grid: Grid, *, seed: int | None) -> Trainer:
+    """What trains a job's model on one rank; without a seed its parameters are not drawn."""
+    plan = Plan.of(
+        grid,
+        overlap=job.settings.overlap,
+        weight_cache=WEIGHT_CACHES[int(layout.weight_cache)],
+        recompute=RECOMPUTES[int(layout.recompute)],
+    )
+    vocabulary = next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))
+    padded = int(job.padded_vocabulary(vocabulary, layout))
+    model = decoder.build(job.model, plan, padded_vocabulary=padded, flash=job.settings.flash_attention)
+    flat = parameters.hold(model, device=torch.device("cpu"), dtype=_FORMATS[job.dtype], seed=seed)
+    return Trainer(model, flat, plan, Training(), int(job.accumulation(layout)))
+
+
+def _refuse(job: Job) -> None:
+    """What the launch code does not do."""
+    settings = job.settings
+    if job.model.transformer is None:
+        raise UsageError(f"{job.model.name} is no decoder, and only decoders can be run dry")
+    if job.dtype not in _FORMATS:
+        raise UsageError(f"a dry run in {job.dtype}: wanted {', '.join(_FORMATS)}")
+    size = _FORMATS[job.dtype].itemsize
+    sizes = settings.activation_bytes, settings.weight_bytes, settings.gradient_bytes
+    if sizes != (size, size, size) or settings.data_gradient_bytes not in (None, _KEPT):
+        raise UsageError(
+            f"a dry run has {size} bytes an element of all but the accumulated gradients, which have {_KEPT}"
+        )
+    if settings.optimizer != "adamw" or settings.dropout:
+        raise UsageError("a dry run has AdamW and no dropout: wanted --optimizer adamw and --no-dropout")
 
 
 @contextmanager
@@ -75,17 +108,9 @@ def _pretended(ranks: int, rank: int) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def _trainer(job: Job, layout: Layout, plan: Plan) -> Trainer:
-    vocabulary = next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))
-    padded = int(job.padded_vocabulary(vocabulary, layout))
-    model = decoder.build(job.model, plan, padded_vocabulary=padded, flash=job.settings.flash_attention)
-    flat = parameters.hold(model, device=torch.device("cpu"), dtype=_FORMATS[job.dtype], seed=None)
-    return Trainer(model, flat, plan, Training(), int(job.accumulation(layout)))
-
-
-def _name(tracker: Tracker, trainer: Trainer) -> None:
+def _name(tracker: Tracker, made: Trainer) -> None:
     """What is alive from step to step."""
-    flat, optimizer = trainer.flat, trainer.optimizer
+    flat, optimizer = made.flat, made.optimizer
     for tensor in (flat.master, optimizer.first, optimizer.second):
         tracker.name(tensor, "optimizer")
     tracker.name(flat.values, "weights")

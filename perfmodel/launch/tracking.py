@@ -11,9 +11,12 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 _PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm)
+# The kernel that fake tensors of a processor get, which torch's own counter leaves out; it has no public name.
+_KERNEL = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu").default  # noqa: B009
+_KERNEL_BACK = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward").default  # noqa: B009
 _GATHER = torch.ops.c10d._allgather_base_.default
 _SCATTER = torch.ops.c10d._reduce_scatter_base_.default
 
@@ -31,9 +34,12 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._kind = kind
         self._alive: dict[int, tuple[str, int]] = {}
         self._bytes = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Count anew, from what is alive."""
         self.products = self.attention = 0
-        self.peak = 0
-        self.at_peak: Counter[str] = Counter()
+        self.peak, self.at_peak = self._bytes, Counter[str]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operation and look at what it made."""
@@ -47,6 +53,9 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.products += flops
             else:
                 self.attention += flops
+        elif func in (_KERNEL, _KERNEL_BACK):
+            count = sdpa_flop_count if func is _KERNEL else sdpa_backward_flop_count
+            self.attention += count(*(tensor.shape for tensor in args[: 3 if func is _KERNEL else 4]))
         elif func is _GATHER:
             self.name(args[0], "gathered")
         elif func is _SCATTER:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    ("recommend",), ("explain",), ("trace",), ("sweep",), ("job",), ("compare",), ("validate",), ("run",),
+    ("recommend",), ("explain",), ("trace",), ("sweep",), ("job",),
+    ("compare",), ("validate",), ("run",), ("dryrun",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("machines", "import"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip

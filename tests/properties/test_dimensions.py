@@ -7,7 +7,7 @@ import pint
 import pytest
 
 from machines import gpt, job
-from perfmodel import communication, memory, settings, workload
+from perfmodel import activations, communication, peak, settings, workload
 from perfmodel.bandwidth import shared_between
 from perfmodel.collectives import all_gather, all_reduce, reduce_scatter
 from perfmodel.communication import communicate, traffic
@@ -27,7 +27,8 @@ RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 @pytest.fixture
 def question(monkeypatch):
     """A job whose sizes, bandwidths and FLOPs carry units; constants in bytes an element get theirs too."""
-    for module, name in ((communication, "_FP32"), (memory, "_FP32"), (memory, "_MASK")):
+    constants = ((communication, "_FP32"), (peak, "_FP32"), *((activations, n) for n in ("_FP32", "_MASK", "_TOKEN")))
+    for module, name in constants:
         monkeypatch.setattr(module, name, getattr(module, name) * BYTE)
     sized = {
         name: Optimizer(o.state * BYTE, o.gradient * BYTE, o.copy * BYTE) for name, o in settings.OPTIMIZERS.items()

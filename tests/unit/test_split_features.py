@@ -4,10 +4,10 @@ import pytest
 
 from machines import gpt, job
 from perfmodel import models
+from perfmodel.activations import block_activations
 from perfmodel.constraints import first_broken, grid_rules
 from perfmodel.layers import Activation, Linear, Norm
 from perfmodel.layout import Layout
-from perfmodel.memory import block_activations
 from perfmodel.parameters import replicated_parameters
 from perfmodel.settings import Sized
 from perfmodel.workload import Block, Model
