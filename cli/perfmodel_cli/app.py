@@ -14,7 +14,16 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import counts, import_command, options, printing, run_command, sweep_command, validation_commands
+from perfmodel_cli import (
+    counts,
+    import_command,
+    measure_command,
+    options,
+    printing,
+    run_command,
+    sweep_command,
+    validation_commands,
+)
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ sweep_command.add_to(app)
 validation_commands.add_to(app)
 run_command.add_to(app)
 import_command.add_to(machines)
+measure_command.add_to(machines)
 app.add_typer(machines, name="machines")
 app.add_typer(models, name="models")
 
