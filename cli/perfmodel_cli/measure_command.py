@@ -104,12 +104,11 @@ def _asked(
 ) -> "Measurement":
     from perfmodel.launch.environment import scheduler
     from perfmodel.launch.measuring.assignment import Measurement
-    from perfmodel.launch.measuring.hardware import devices_here
 
     dtypes, backend = choice
     kind, partition = scheduler(os.environ)
     return Measurement(
-        ranks=here.world if here is not None else nproc or devices_here(backend),
+        ranks=here.world if here is not None else nproc or _devices(backend),
         lines=str(results.absolute()),
         budget=amounts.budget,
         rounds=amounts.rounds,
@@ -119,6 +118,12 @@ def _asked(
         scheduler=kind,
         partition=partition,
     )
+
+
+def _devices(backend: str) -> int:
+    from perfmodel.launch.measuring.hardware import devices_here  # and torch, for a second or two
+
+    return devices_here(backend)
 
 
 def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:

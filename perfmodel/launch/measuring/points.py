@@ -169,7 +169,7 @@ def shapes(ranks: int, node: int) -> list[tuple[int, int]]:
         (inner, size)
         for inner in divisors(ranks)
         for size in divisors(ranks // inner)
-        if inner * size > node and (node % inner == 0 or inner % node == 0) and inner * size % node == 0
+        if size > 1 and inner * size > node and (node % inner == 0 or inner % node == 0) and inner * size % node == 0
     ]
     return inside + between
 
