@@ -19,6 +19,7 @@ from perfmodel_cli import (
     dryrun_command,
     import_command,
     job_command,
+    measure_command,
     options,
     printing,
     run_command,
@@ -54,6 +55,7 @@ validation_commands.add_to(app)
 run_command.add_to(app)
 dryrun_command.add_to(app)
 import_command.add_to(machines)
+measure_command.add_to(machines)
 app.add_typer(machines, name="machines")
 app.add_typer(models, name="models")
 

@@ -85,6 +85,27 @@ def place(variables: Mapping[str, str]) -> Place | None:
     return Place(names.launcher, rank, world, local_rank, local_world, address, _port(names, variables))
 
 
+# What a job of a scheduler has set, and which of it names the partition or queue.
+_SCHEDULERS = (
+    ("slurm", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"),
+    ("pbs", "PBS_JOBID", "PBS_QUEUE"),
+    ("flux", "FLUX_JOB_ID", ""),
+    ("lsf", "LSB_JOBID", "LSB_QUEUE"),
+)
+
+
+def scheduler(variables: Mapping[str, str]) -> tuple[str, str]:
+    """The scheduler whose job this runs in, as a profile names it, and the job's partition or queue.
+
+    >>> scheduler({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"}), scheduler({})
+    (('slurm', 'gpu'), ('none', ''))
+    """
+    for kind, job, queue in _SCHEDULERS:
+        if job in variables:
+            return kind, variables.get(queue, "")
+    return "none", ""
+
+
 def refuse_other_counts(grids: Iterable[tuple[str, int]], ranks: int | None, place: Place | None) -> None:
     """Raise where a grid (its text, its size) has not as many ranks as are asked for, or as this launch has.
 

@@ -89,7 +89,7 @@ class Runner:
                 store=store,
                 folder=folder,
                 timeout=self.timeout,
-                threads=None if self.threads_given else max(1, _processors() // local_world),
+                threads=None if self.threads_given else max(1, processors() // local_world),
                 own_devices=place is not None,
             )
             for rank in ranks
@@ -172,6 +172,6 @@ class _Part:
         self.folder.cleanup()
 
 
-def _processors() -> int:
+def processors() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,162 @@
+"""machines measure: a profile of the machine that this runs on."""
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options, printing
+from perfmodel_cli.question import example
+from perfmodel_cli.run_command import need_torch
+from perfmodel_cli.run_question import BackendChoice
+from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
+
+if TYPE_CHECKING:
+    from perfmodel.launch.environment import Place
+    from perfmodel.launch.measuring.assignment import Measurement
+
+_SUFFIXES = (".yaml", ".yml")
+_MORE = 300.0  # seconds beyond the budget after which ranks that do not end are ended
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("measure")(machines_measure)
+
+
+@example("perfmodel machines measure --out my-cluster.yaml")
+def machines_measure(
+    out: Annotated[str, typer.Option("--out", help="The profile to write; results go beside it, line by line.")],
+    nproc: Annotated[
+        int | None, typer.Option("--nproc", min=1, help="Ranks [default: GPUs of this node, else its processors].")
+    ] = None,
+    budget: Annotated[str, typer.Option("--budget", help="Time after which nothing new is begun.")] = "10 min",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often everything is measured in all.")] = 5,
+    largest: Annotated[str, typer.Option("--largest", help="Size of the largest message.")] = "1 GiB",
+    dtypes: Annotated[
+        str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is sent, too.")
+    ] = "auto",
+    backend: Annotated[
+        BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
+    ] = BackendChoice.auto,
+    output: options.Output = options.Format.table,
+) -> None:
+    """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
+
+    Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command. Results
+    are kept as they come: after an interruption the same command goes on.
+    """
+    path = Path(out)
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(f"{out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    need_torch("perfmodel machines measure")
+    from perfmodel.launch.environment import place, refuse_other_counts
+    from perfmodel.launch.measuring import lines, profile
+    from perfmodel.launch.runner import Runner
+
+    here = place(os.environ)
+    refuse_other_counts([], nproc, here)
+    results = lines.file_beside(path)
+    profile.refuse_foreign(path)
+    asked = _asked(here, nproc, results, _Amounts(budget, rounds, largest), (dtypes, backend.value))
+    runner = Runner((asked,), here, asked.budget + _MORE, threads_given="OMP_NUM_THREADS" in os.environ)
+    if here is not None and here.rank > 0:
+        with stopped_by_signals():
+            runner.follow()
+        return
+    ended, stopped = _measured(runner, asked, results)
+    try:
+        _show(path, results, output)
+    except PerfmodelError as error:
+        if not ended and stopped is None:
+            raise
+        printing.tell(str(error))
+    if stopped is not None:
+        printing.tell(f"ended by {signal.Signals(stopped).name}; the same command goes on")
+        raise typer.Exit(BY_SIGNAL + stopped)
+    if ended:
+        raise PerfmodelError(f"{ended}; what was measured is in {results}, and the same command goes on")
+
+
+class _Amounts:
+    """How much is measured, read from text."""
+
+    def __init__(self, budget: str, rounds: int, largest: str) -> None:
+        from perfmodel.launch.measuring.points import LARGEST
+        from perfmodel.units import parse, show
+
+        self.budget, self.rounds = options.seconds(budget, "--budget"), rounds
+        try:
+            self.largest = parse(largest, "B")
+        except PerfmodelError as error:
+            raise UsageError(f"--largest: {error}") from None
+        if self.budget <= 0:
+            raise UsageError(f"--budget is {budget}, wanted more than 0 s")
+        if not 0 < self.largest <= LARGEST:
+            raise UsageError(f"--largest is {largest}, wanted at most {show(LARGEST, 'B')}")
+
+
+def _asked(
+    here: "Place | None", nproc: int | None, results: Path, amounts: _Amounts, choice: tuple[str, str]
+) -> "Measurement":
+    from perfmodel.launch.environment import scheduler
+    from perfmodel.launch.measuring.assignment import Measurement
+
+    dtypes, backend = choice
+    kind, partition = scheduler(os.environ)
+    return Measurement(
+        ranks=here.world if here is not None else nproc or _devices(backend),
+        lines=str(results.absolute()),
+        budget=amounts.budget,
+        rounds=amounts.rounds,
+        largest=amounts.largest,
+        dtypes="+".join(part.strip() for part in dtypes.split(",")),
+        backend=backend,  # type: ignore[arg-type]
+        scheduler=kind,
+        partition=partition,
+    )
+
+
+def _devices(backend: str) -> int:
+    from perfmodel.launch.measuring.hardware import devices_here  # and torch, for a second or two
+
+    return devices_here(backend)
+
+
+def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
+    """Measure; say why it has ended early, if it has, and by which signal."""
+    from perfmodel.launch.results import check_writable
+    from perfmodel_cli.measure_progress import Progress
+
+    check_writable(results)
+    try:
+        with stopped_by_signals(), Progress(asked, results):
+            for _, record in runner.run([0], lambda _: None):
+                if record["status"] != "ok":
+                    return f"{record['status']}: {record['message']}", None
+    except StoppedError as signalled:
+        return "", signalled.number
+    return "", None
+
+
+def _show(path: Path, results: Path, output: options.Format) -> None:
+    """Write the profile from all lines, and show what is in it."""
+    from perfmodel.launch.measuring import profile
+    from perfmodel.launch.measuring.lines import Lines
+    from perfmodel.launch.measuring.summary import summary
+
+    lines = Lines.read(results)
+    for problem in lines.problems:
+        printing.tell(problem)
+    found = profile.write(lines, path, results)
+    record = summary(lines, found, str(path), str(results))
+
+    def picture() -> object:
+        from perfmodel_cli import render_measure
+
+        return render_measure.measured(record)
+
+    printing.show(record, record["collectives"], output.value, picture)

@@ -1,0 +1,32 @@
+"""What a measurement is asked for. Plain numbers and text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from perfmodel.launch.experiment import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """All of a measurement. `lines` is the file that takes each result, `largest` the bytes of the largest message.
+
+    `dtypes`: the number formats of products, joined by +, the first that of collectives; "auto" as the device asks.
+    `budget`: seconds after which nothing new is begun. `scheduler`, `partition`: those of the job that this runs in.
+    """
+
+    worker: ClassVar[str] = "perfmodel.launch.measuring.worker"
+
+    ranks: int
+    lines: str
+    budget: float
+    rounds: int
+    largest: float
+    dtypes: str
+    backend: Backend
+    scheduler: str = "none"
+    partition: str = ""
+
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the lines say all
+        """Nothing beside the lines."""
+        return {}

@@ -1,0 +1,182 @@
+"""Measuring one point on this rank, while all other ranks do the same: as in a step, devices share what they share.
+
+Processes share cores and memory, GPUs the power and the memory of their host; a figure taken by one of them alone would
+promise what no step has. What all agree on, the slowest rank's seconds, is what counts.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from perfmodel import kernels, models
+from perfmodel.launch import decoder, parameters, timing
+from perfmodel.launch.devices import DTYPES, Device
+from perfmodel.launch.groups import Axis, Grid
+from perfmodel.launch.ledger import Call
+from perfmodel.launch.measuring.points import Beside, Collective, Issue, Point, Product, Stream
+from perfmodel.launch.plan import Plan
+from perfmodel.launch.tuner import Products
+from perfmodel.layout import Layout
+from perfmodel.models.scaling import scaled
+from perfmodel.units import parse
+
+_BURST = parse("20 ms", "s")  # of calls that one look at the clock is for
+_MOST_CALLS = 1000
+_RUNS = 3
+_ISSUED_RUNS = 7
+_WIDTH = 256  # of the products beside an all-reduce
+_MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that take no time but that of issuing
+_ROOM = 1 / 4  # of free memory that a point may take
+
+
+@dataclass(slots=True)
+class Bench:
+    """This rank's devices and groups; groups are made when they are first needed, by all ranks in the same order."""
+
+    device: Device
+    rank: int
+    world: int
+    node: int
+    limit: float
+    axes: dict[tuple[int, int], Axis] = field(default_factory=dict)
+    blocks: "dict[int, Callable[[], object]]" = field(default_factory=dict)
+
+    def needs(self, point: Point) -> float:
+        """Bytes of memory that a point takes, roughly."""
+        if isinstance(point, Product):
+            size = DTYPES[point.dtype].itemsize
+            return float((point.m * point.k + point.k * point.n + point.m * point.n) * size) / _ROOM
+        if isinstance(point, Issue):
+            return 0.0
+        return (3 if isinstance(point, (Stream, Collective)) else 1) * point.bytes / _ROOM
+
+    def measure(self, point: Point) -> dict[str, float]:
+        """Seconds of one call by the slowest rank, under `seconds`; the same on every rank."""
+        match point:
+            case Product():
+                return {"seconds": self._burst(product(point, self.device))}
+            case Stream():
+                return {"seconds": self._burst(_stream(point, self.device))}
+            case Collective():
+                seconds = timing.alone(self.axis(point.inner, point.size), self._call(point), self.device, runs=_RUNS)
+                return {"seconds": timing.slowest([seconds], self.device)[0]}
+            case Issue():
+                return {"seconds": self._issue()}
+            case Beside():
+                return self._beside(point)
+
+    def axis(self, inner: int, size: int) -> Axis:
+        """This rank's group of a shape."""
+        if (inner, size) not in self.axes:
+            self.axes[inner, size] = Axis.strided(rank=self.rank, world=self.world, inner=inner, size=size)
+        return self.axes[inner, size]
+
+    def _call(self, point: Collective) -> Call:
+        elements = int(point.bytes) // self.device.torch_dtype.itemsize // point.size * point.size
+        return Call(point.operation, "", elements, self.device.torch_dtype)
+
+    def _burst(self, call: Callable[[], object]) -> float:
+        """Seconds of a call among so many that a look at the clock does not matter; all ranks make as many."""
+        call()  # what is made at the first call only
+        once = timing.slowest([self._timed(call, 1)], self.device)[0]
+        calls = max(1, min(_MOST_CALLS, math.ceil(min(_BURST, self.limit) / max(once, 1 / _MOST_CALLS**2))))
+        return timing.slowest([self._timed(call, calls) / calls], self.device)[0]
+
+    def _timed(self, call: Callable[[], object], calls: int) -> float:
+        timing.together(self.device)
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        self.device.wait()
+        return time.perf_counter() - start
+
+    def _issue(self) -> float:
+        """What more blocks take than few, over the kernels that the model counts in them."""
+        layers, found = {}, {}
+        for count in (_FEW, _MANY):
+            if count not in self.blocks:
+                self.blocks[count] = passes(count, self.device)
+            self.blocks[count]()
+        times: dict[int, list[float]] = {count: [] for count in self.blocks}
+        for _ in range(_ISSUED_RUNS):
+            for count, run in self.blocks.items():
+                times[count].append(self._timed(run, 1))
+        found = {count: statistics.median(each) for count, each in times.items()}
+        layers = {count: issued_kernels(count) for count in found}
+        spent = (found[_MANY] - found[_FEW]) / (layers[_MANY] - layers[_FEW])
+        return timing.slowest([spent], self.device)[0]
+
+    def _beside(self, point: Beside) -> dict[str, float]:
+        """Products alone, an all-reduce alone, and both at once, as a backward pass has them (OAR)."""
+        axis = self.axis(1, self.node)
+        call = Call("all-reduce", "", int(point.bytes) // self.device.torch_dtype.itemsize, self.device.torch_dtype)
+        buffer = torch.zeros(call.elements, dtype=call.dtype, device=self.device.device)
+        multiply = product(Product(self.device.dtype, "tn", "square", _WIDTH, _WIDTH, _WIDTH), self.device)
+        one, sent = self._burst(multiply), timing.slowest(
+            [timing.alone(axis, call, self.device, runs=_RUNS)], self.device
+        )[0]  # fmt: skip
+        products = max(1, min(_MOST_CALLS, round(sent / one)))
+
+        def both() -> None:
+            pending = timing.send(axis, call, buffer)
+            for _ in range(products):
+                multiply()
+            pending.wait()
+
+        computed, together = (
+            statistics.median(self._timed(run, calls) for _ in range(_RUNS))
+            for run, calls in ((multiply, products), (both, 1))
+        )
+        computed, together = timing.slowest([computed, together], self.device)
+        return {"seconds": together, "compute": computed, "send": sent}
+
+
+def product(point: Product, device: Device) -> Callable[[], object]:
+    """A product in the launcher's own words, its operands drawn."""
+    rows = (point.k, point.m) if point.mode == "tn" else (point.m, point.k)
+    columns = (point.n, point.k) if point.mode == "nt" else (point.k, point.n)
+    a, b = (torch.randn(shape, device=device.device).to(DTYPES[point.dtype]) for shape in (rows, columns))
+    run = getattr(Products(), point.mode)
+    return lambda: run(a, b)
+
+
+def _stream(point: Stream, device: Device) -> Callable[[], object]:
+    elements = int(point.bytes) // DTYPES["fp32"].itemsize
+    first, second, third = (torch.ones(elements, device=device.device) for _ in range(3))
+    if point.kernel == "copy":
+        return lambda: first.copy_(second)
+    return lambda: torch.add(second, third, alpha=3.0, out=first)
+
+
+def issued_kernels(count: int) -> int:
+    """Kernels of forward and backward passes through `count` blocks, as the model counts them."""
+    model = scaled(models.load(_MODEL), layers=count, hidden=_SMALL)
+    return sum(
+        block.repeat * sum(kernels.issued(layer, attention="flash"))
+        for block in model.blocks
+        if block.checkpointed
+        for layer in block.layers
+    )
+
+
+def passes(count: int, device: Device) -> Callable[[], object]:
+    """Forward and backward passes of the launcher through `count` blocks, on this rank alone."""
+    plan = Plan.of(Grid.of(Layout(1, 1, 1, 1)))
+    model = scaled(models.load(_MODEL), layers=count, hidden=_SMALL)
+    transformer = model.transformer
+    vocabulary = transformer.vocabulary if transformer else 1
+    made = decoder.build(model, plan, padded_vocabulary=vocabulary)
+    flat = parameters.hold(made, device=device.device, dtype=device.torch_dtype)
+    tokens = torch.zeros((1, _TOKENS), dtype=torch.int64, device=device.device)
+
+    def run() -> None:
+        flat.clear()
+        plan.schedule.begin()
+        made(tokens, tokens, scale=1.0).backward()
+        plan.schedule.finish()
+
+    return run

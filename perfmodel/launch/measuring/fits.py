@@ -1,0 +1,107 @@
+"""Start-up time and bandwidth of each operation in each shape of group, from all rounds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.launch.measuring.lines import Lines
+from perfmodel.launch.measuring.points import OPERATIONS, Collective
+from perfmodel.logs.fitted import Line, fit
+from perfmodel.logs.samples import traffic
+from perfmodel.timings import Operation
+from perfmodel.units import show
+
+_NAMED = 3  # outliers in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds)."""
+
+    operation: Operation
+    inner: int
+    size: int
+    line: Line
+    sizes: int
+    samples: int
+    largest_rate: float
+    outliers: tuple[tuple[float, int, float], ...]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bus bandwidth of large calls: the line's, or that of the largest call where the line has no end to it."""
+        interval = self.line.beta_interval
+        known = interval is not None and np.isfinite(interval[1])
+        return float(self.line.beta) if known else self.largest_rate
+
+    @property
+    def alpha(self) -> float:
+        """Seconds of start-up."""
+        return float(self.line.alpha)
+
+    @property
+    def words(self) -> str:
+        """In a sentence, with intervals of 95 %, the error, and what lies off the line."""
+        alpha = _with_interval(self.alpha, self.line.alpha_interval, "s")
+        beta = _with_interval(float(self.line.beta), self.line.beta_interval, "B/s")
+        told = f"{self.operation} of {self.size} ranks, stride {self.inner}: {alpha} and {beta}"
+        return f"{told}, error {self.line.error:.0%} over {self.samples} times of {self.sizes} sizes{self._off()}"
+
+    def _off(self) -> str:
+        if not self.outliers:
+            return ""
+        named = [
+            f"{show(size, 'B')} in round {number + 1} ({show(taken, 's')})"
+            for size, number, taken in self.outliers[:_NAMED]
+        ]
+        more = f" and {len(self.outliers) - _NAMED} more" if len(self.outliers) > _NAMED else ""
+        return f"; off the line: {', '.join(named)}{more}"
+
+
+def _with_interval(value: float, interval: tuple[float, float] | None, unit: str) -> str:
+    """A number and where it lies with 95 %."""
+    if interval is None:
+        return show(value, unit)
+    low, high = (show(end, unit) if np.isfinite(end) else "any" for end in interval)
+    return f"{show(value, unit)} ({low} to {high})"
+
+
+def fits(lines: Lines) -> list[Fit]:
+    """A fit of every series with two sizes or more, in the order of groups."""
+    series: dict[tuple[int, int, Operation], list[Collective]] = {}
+    for point in lines.values:
+        if isinstance(point, Collective):
+            series.setdefault((point.inner, point.size, point.operation), []).append(point)
+    ordered = sorted(series, key=lambda key: (*key[:2], OPERATIONS.index(key[2])))
+    found = (_fit(lines, sorted(series[key], key=lambda point: point.bytes)) for key in ordered)
+    return [one for one in found if one is not None]
+
+
+def _fit(lines: Lines, points: list[Collective]) -> Fit | None:
+    first, last = points[0], points[-1]
+    samples = [
+        (point.bytes, number, values["seconds"])
+        for point in points
+        for number, values in sorted(lines.values[point].items())
+    ]
+    sent = np.array([traffic(first.operation, size, first.size) for size, _, _ in samples])
+    line = fit(sent, np.array([taken for _, _, taken in samples]))
+    if line is None:
+        return None
+    rate = float(traffic(last.operation, last.bytes, last.size)) / lines.median(last)
+    outliers = tuple(samples[place] for place in line.outliers)
+    return Fit(first.operation, first.inner, first.size, line, len(points), len(samples), rate, outliers)
+
+
+def of_shape(every: Iterable[Fit], inner: int, size: int) -> float | None:
+    """One bandwidth for a shape of group, as the paper's database has it: that of one call of each operation.
+
+    Bytes through a link of an all-gather, a reduce-scatter and an all-reduce (which sends twice as many), over the
+    time of the three; of those that there are.
+    """
+    rates = {one.operation: one.bandwidth for one in every if (one.inner, one.size) == (inner, size)}
+    if not rates:
+        return None
+    shares = {operation: 2.0 if operation == "all-reduce" else 1.0 for operation in rates}
+    return sum(shares.values()) / sum(share / rates[operation] for operation, share in shares.items())

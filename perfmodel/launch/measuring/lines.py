@@ -1,0 +1,94 @@
+"""The file beside the profile: a line for each start, which says what is measured on, and for each result.
+
+A line is on the disk before the next point is measured, so that whatever ends a measurement, the next one goes on.
+"""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.launch import results
+from perfmodel.launch.measuring.points import Point, point_of
+from perfmodel.launch.results import Record
+
+START = "start"
+# What must be the same for measurements to be put together.
+_SAME = ("ranks", "devices_per_node", "device", "backend", "dtypes")
+
+
+def file_beside(profile: Path) -> Path:
+    """Where the results of a profile are.
+
+    >>> file_beside(Path("my-cluster.yaml")).name
+    'my-cluster.measured.jsonl'
+    """
+    return profile.with_name(f"{profile.name.removesuffix('.yaml').removesuffix('.yml')}.measured.jsonl")
+
+
+@dataclass(slots=True)
+class Lines:
+    """All results of a file: of each point its values by round. `starts` are in the order of the file."""
+
+    starts: list[Record] = field(default_factory=list)
+    values: dict[Point, dict[int, dict[str, float]]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> "Lines":
+        """Read a file; no file is a file without lines."""
+        kept = results.read(path)
+        found = cls(problems=kept.problems)
+        for record in kept.records:
+            found.take(record, path)
+        return found
+
+    def take(self, record: Record, path: Path) -> None:
+        """Add a line."""
+        if record.get("what") == START:
+            if self.starts and (wrong := _differs(self.starts[0], record)):
+                raise PerfmodelError(f"{path} holds measurements {wrong}; give another --out, or move both files away")
+            self.starts.append(record)
+            return
+        point = point_of(record)
+        if point is None:
+            raise PerfmodelError(f"{path} holds a line of {record.get('what', 'something else')!r}, no measurement")
+        self.values.setdefault(point, {})[int(record["round"])] = record["values"]
+
+    @property
+    def start(self) -> Record:
+        """What was measured on, by the latest start."""
+        return self.starts[-1]
+
+    @property
+    def dates(self) -> list[str]:
+        """The days of the starts."""
+        return list(dict.fromkeys(start["started"][:10] for start in self.starts))
+
+    def has(self, point: Point, number: int) -> bool:
+        """Whether a point has been measured in a round."""
+        return number in self.values.get(point, {})
+
+    def median(self, point: Point, name: str = "seconds") -> float:
+        """Over the rounds."""
+        return statistics.median(values[name] for values in self.values[point].values())
+
+    def least(self) -> dict[Point, float]:
+        """Of each point that has been measured, how long one call takes at least."""
+        return {point: min(values["seconds"] for values in rounds.values()) for point, rounds in self.values.items()}
+
+
+def check_same(lines: Lines, start: Record, path: Path) -> None:
+    """Raise where what would be measured now cannot be put together with what a file holds."""
+    if lines.starts and (wrong := _differs(lines.starts[0], start)):
+        raise PerfmodelError(f"{path} holds measurements {wrong}; give another --out, or move both files away")
+
+
+def _differs(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """In which way two starts cannot be put together, or ""."""
+    for name in _SAME:
+        if first[name] != other[name]:
+            return f"with {name.replace('_', ' ')} {first[name]}, and this is {other[name]}"
+    return ""

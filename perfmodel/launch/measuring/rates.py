@@ -1,0 +1,67 @@
+"""What the lines say of a device: rates of products, memory bandwidth, time to issue a kernel, contention."""
+
+import statistics
+from collections.abc import Mapping
+
+from perfmodel.launch.measuring.lines import Lines
+from perfmodel.launch.measuring.points import MODES, STREAMS, Beside, Issue, Product, Stream
+from perfmodel.units import parse
+
+_LEAST_SHARE, _MOST_SHARE = 0.001, 1.0  # of contention: what a profile takes
+_LEAST_ISSUE = parse("1 ns", "s")  # a difference of two times that noise has made negative
+
+
+def products(lines: Lines, dtype: str) -> dict[tuple[int, int, int], Mapping[str, float]]:
+    """FLOP/s by shape and mode, of the shapes that were measured in all modes: a layer has one product of each."""
+    found: dict[tuple[int, int, int], dict[str, float]] = {}
+    for point in lines.values:
+        if isinstance(point, Product) and point.dtype == dtype:
+            found.setdefault((point.m, point.n, point.k), {})[point.mode] = point.flops / lines.median(point)
+    return {shape: rates for shape, rates in found.items() if len(rates) == len(MODES)}
+
+
+def best_product(lines: Lines, dtype: str) -> tuple[tuple[int, int, int], float] | None:
+    """The shape that is fastest in all three modes together, and its FLOP/s."""
+    together = {shape: statistics.harmonic_mean(rates.values()) for shape, rates in products(lines, dtype).items()}
+    return max(together.items(), key=lambda pair: pair[1], default=None)
+
+
+def fastest(lines: Lines, dtype: str) -> float:
+    """FLOP/s of the fastest single measurement."""
+    return max(
+        point.flops / values["seconds"]
+        for point, rounds in lines.values.items()
+        if isinstance(point, Product) and point.dtype == dtype
+        for values in rounds.values()
+    )
+
+
+def memory_bandwidth(lines: Lines) -> float | None:
+    """Bytes read and written by copy and triad over their time, of the largest tensors that both had."""
+    known: dict[float, list[Stream]] = {}
+    for point in lines.values:
+        if isinstance(point, Stream):
+            known.setdefault(point.bytes, []).append(point)
+    whole = [size for size, points in known.items() if len(points) == len(STREAMS)]
+    if not whole:
+        return None
+    points = known[max(whole)]
+    return sum(point.moved for point in points) / sum(lines.median(point) for point in points)
+
+
+def host_time(lines: Lines) -> float | None:
+    """Seconds to issue a kernel."""
+    return max(lines.median(Issue()), _LEAST_ISSUE) if Issue() in lines.values else None
+
+
+def contention(lines: Lines) -> float | None:
+    """What both lose side by side, of the shorter: (together - longer) / shorter; within 0.001 and 1."""
+    points = [point for point in lines.values if isinstance(point, Beside)]
+    if not points:
+        return None
+    rounds = lines.values[max(points, key=lambda point: point.bytes)].values()
+    lost = statistics.median(
+        (values["seconds"] - max(values["compute"], values["send"])) / min(values["compute"], values["send"])
+        for values in rounds
+    )
+    return min(max(lost, _LEAST_SHARE), _MOST_SHARE)
