@@ -1,8 +1,7 @@
 """A job really runs `perfmodel run` on two pretended nodes: eight ranks under srun on gloo, and compare at the end."""
 
-import csv
-import io
 import json
+import re
 import sys
 import textwrap
 import time
@@ -86,18 +85,20 @@ def grids(rows):
 
 
 def test_the_three_fastest_grids_run_under_srun_and_come_back_through_compare(job, two_nodes, tmp_path):
-    number = job()
+    number = job("--compare")
     until(lambda: state(two_nodes, number) in ("COMPLETED", "FAILED"), tmp_path)
     rows = results(tmp_path)
     assert [row["status"] for row in rows] == ["ok"] * 3
     assert len(set(grids(rows))) == 3
     assert {row["x"] * row["y"] * row["z"] * row["data"] for row in rows} == {8}
     assert state(two_nodes, number) == "COMPLETED"
+    told = (tmp_path / f"tiny-{number}.out").read_text()
+    assert re.search(r"predicted", told), told
     compared = two_nodes.run(
-        *perfmodel("compare", "--measured", "tiny.jsonl", "--machine", "private.yaml", "--format", "csv"), cwd=tmp_path
+        *perfmodel("compare", "--measured", "tiny.jsonl", "--machine", "private.yaml", "--format", "json"), cwd=tmp_path
     )
     assert compared.returncode == 0, compared.stderr
-    assert len(list(csv.DictReader(io.StringIO(compared.stdout)))) == 3
+    assert [row["measured_s"] for row in json.loads(compared.stdout)["rows"]] == [row["step_time_s"] for row in rows]
 
 
 def test_a_cancelled_and_requeued_job_goes_on_without_repeating_what_is_done(job, two_nodes, tmp_path):
