@@ -20,7 +20,7 @@ from perfmodel.settings import MOST
 
 Mode = Literal["one", "array", "many"]
 _SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
-_MOST_RUNS = 1000
+_MOST_RUNS = 500
 
 
 @dataclass(frozen=True, slots=True)
