@@ -1,8 +1,13 @@
-"""Measured steps from a CSV file of documented columns: every problem with its line, every good row kept."""
+"""Measured steps from a file of documented columns: every problem with its line, every good row kept.
+
+The file is CSV, or holds a JSON object a line, as `perfmodel run` writes it.
+"""
 
 import csv
+import io
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -34,7 +39,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "micro_batch": "sequences that a device processes at once; empty: what is predicted to be fastest",
         "recompute": "none, selective or full; empty: what is predicted to be fastest",
         "weight_cache": "none, forward or all; empty: weights are gathered for the forward and the backward pass",
-        "dtype": "bf16 or fp16; empty: bf16",
+        "placement": "order of the axes over the ranks, neighbours first; empty: y,x,z,data",
+        "dtype": "bf16, fp16 or fp32, in which the machine's profile must compute as well; empty: as it does",
         "attention": "flash (FlashAttention-2), flash-1 (the first) or materialized; empty: flash",
         "dropout": "yes or no; empty: no",
         "overlap": f"beside computation: of {', '.join(OVERLAPS)}, joined by +; none; empty: the first three",
@@ -68,6 +74,8 @@ class Measurement:
     micro_batch: int | None
     recompute: str | None
     weight_cache: str | None
+    placement: tuple[str, ...]
+    dtype: str
     attention: str
     dropout: bool
     optimizer: str
@@ -93,18 +101,60 @@ def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
     """Read a file; `machine` and `model`, if given, stand for the columns of that name. Raises where no row is good."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file)
-            heads = [head.strip() for head in next(lines, [])]
-            table = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+            text = file.read()
+        heads, table, problems = _runs(text) if text.lstrip().startswith("{") else (*_cells(text), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
-    reading = rows_of(str(path), heads, table, given={"machine": machine, "model": model})
+    found = rows_of(str(path), heads, table, given={"machine": machine, "model": model})
+    told = tuple(sorted((*problems, *found.problems)))
+    reading = replace(found, problems=told, dropped=found.dropped + len(problems))
     if not reading.rows:
         raise FileProblems(
             str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
         )
     return reading
+
+
+def _cells(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Heading and rows of CSV."""
+    lines = csv.reader(io.StringIO(text, newline=""))
+    heads = [head.strip() for head in next(lines, [])]
+    return heads, [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+
+
+def _runs(text: str) -> tuple[list[str], list[tuple[int, list[str]]], list[tuple[int, str]]]:
+    """Heading and rows of what `perfmodel run` wrote, and the lines that measured nothing that can be compared."""
+    heads, table, problems = list(COLUMNS), [], []
+    for line, written in enumerate(text.split("\n"), start=1):
+        if not written.strip():
+            continue
+        record = _record(written)
+        if reason := _unfit(record):
+            problems.append((line, reason))
+        else:
+            table.append((line, ["" if record.get(head) is None else str(record[head]) for head in heads]))
+    return heads, table, problems
+
+
+def _record(written: str) -> dict[str, Any]:
+    """An object of a line; empty where the line holds none."""
+    try:
+        record = json.loads(written)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _unfit(record: dict[str, Any]) -> str:
+    """Why a result cannot be compared, empty if it can."""
+    if "status" not in record:
+        return "no result of perfmodel run, or one that was cut off as it was written"
+    if record["status"] != "ok":
+        return f"the run ended {record['status']}: {record.get('message', '')}"
+    if record.get("scale_layers") or record.get("scale_hidden"):
+        return "the model was scaled for the run, and is predicted at its own size only"
+    return ""
 
 
 def rows_of(
@@ -141,8 +191,6 @@ def _row(line: int, values: Mapping[str, str]) -> Measurement:
         if gpus not in (None, product):
             raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
         gpus = product
-    if values.get("dtype", "") not in ("", "bf16", "fp16"):
-        raise PerfmodelError(f"dtype is {values['dtype']!r}: only bf16 and fp16 steps are predicted")
     step, rate = _number(values, "step_time_s"), _number(values, "tokens_per_s_per_gpu")
     if step is None and rate is None:
         raise PerfmodelError("neither step_time_s nor tokens_per_s_per_gpu is given")
@@ -157,6 +205,8 @@ def _row(line: int, values: Mapping[str, str]) -> Measurement:
         micro_batch=_whole(values, "micro_batch"),
         recompute=_recompute(values),
         weight_cache=_choice(values, "weight_cache", WEIGHT_CACHES),
+        placement=_placement(values.get("placement", "")),
+        dtype=_choice(values, "dtype", ("bf16", "fp16", "fp32")) or "",
         attention=_choice(values, "attention", ("flash", "flash-1", "materialized")) or "flash",
         dropout=_boolean(values, "dropout"),
         optimizer=_choice(values, "optimizer", tuple(OPTIMIZERS)) or "adamw",
@@ -238,6 +288,14 @@ def _overlap(text: str) -> frozenset[Overlap] | None:
     if unknown := [name for name in names if name not in OVERLAPS]:
         raise PerfmodelError(f"overlap names {unknown[0]!r}, none of {', '.join(OVERLAPS)}")
     return frozenset(kind for kind in OVERLAPS if kind in names)
+
+
+def _placement(text: str) -> tuple[str, ...]:
+    """An order of all four axes, or none where it is not stated."""
+    names = tuple(name.strip() for name in text.lower().split(",") if name.strip())
+    if names and sorted(names) != sorted(_AXES):
+        raise PerfmodelError(f"placement is {text!r}, wanted each of {', '.join(_AXES)} once, neighbours first")
+    return names
 
 
 def _boolean(values: Mapping[str, str], column: str) -> bool:

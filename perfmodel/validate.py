@@ -13,7 +13,7 @@ from perfmodel.compute import gemm_rate
 from perfmodel.constraints import first_broken, grid_rules, micro_batch_rule
 from perfmodel.errors import PerfmodelError
 from perfmodel.job import Job
-from perfmodel.layout import AXES, Layout
+from perfmodel.layout import AXES, PLACEMENTS, Layout, Placement
 from perfmodel.machine import Machine
 from perfmodel.measured import Measurement, Reading, shape_of
 from perfmodel.memory import occupy
@@ -84,6 +84,7 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
             if key not in jobs:
                 jobs[key] = _job(row, machine(row.machine), model_of(row.model, sequence=row.sequence), base)
             _check_count(jobs[key].machine, row.gpus)
+            _check_format(jobs[key], row.dtype)
             batches.setdefault(key, []).append(row)
         except PerfmodelError as error:
             problems[row.line] = str(error)
@@ -123,6 +124,16 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
 def _check_count(machine: Machine, gpus: int) -> None:
     if problem := count_problem(machine, gpus):
         raise PerfmodelError(problem)
+
+
+def _check_format(job: Job, dtype: str) -> None:
+    """Half as wide formats compute alike here; single precision does not."""
+    if dtype and (dtype == "fp32") != (job.dtype == "fp32"):
+        raise PerfmodelError(f"the step ran in {dtype}, but steps on {job.machine.name} are predicted in {job.dtype}")
+
+
+def _placement(row: Measurement) -> int:
+    return PLACEMENTS.index(cast("Placement", row.placement)) if row.placement else 0
 
 
 def _key(row: Measurement) -> tuple[object, ...]:
@@ -173,7 +184,7 @@ def _layouts(rows: list[Measurement]) -> Layout:
         y,
         z,
         data,
-        placement=np.zeros(len(rows), dtype=np.int64),
+        placement=np.array([_placement(row) for row in rows]),
         micro_batch=np.array([row.micro_batch for row in rows]),
         recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
         weight_cache=np.array([WEIGHT_CACHES.index(cast("WeightCache", one)) for one in caches]),
@@ -186,6 +197,7 @@ def _best(job: Job, row: Measurement) -> Compared:
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(
         row.gpus,
+        placements=(_placement(row),),
         micro_batch=row.micro_batch,
         recompute=cast("Recompute | None", row.recompute),
         weight_cache=cast("WeightCache | None", row.weight_cache),

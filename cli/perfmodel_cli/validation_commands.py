@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 @example("perfmodel compare --measured docs/examples/measured.csv")
 def compare(
-    measured: Annotated[str, typer.Option("--measured", help="A CSV file with the columns of docs/validation.md.")],
+    measured: Annotated[
+        str, typer.Option("--measured", help="CSV with the columns of docs/validation.md, or what run --out wrote.")
+    ],
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
     model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
     output: options.Output = options.Format.table,

@@ -20,7 +20,7 @@ from perfmodel.settings import MOST
 
 Mode = Literal["one", "array", "many"]
 _SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
-_MOST_RUNS = 1000
+_MOST_RUNS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,6 @@ def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Reque
     results, array = wish.results or f"{name}.jsonl", wish.mode == "array"
     share = 1 if array else len(layouts)
     own = replace(plan, seconds=max(1, int(_SHARE_OF_TIME * time / share)))
-    closing = ("perfmodel", "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
     runs = tuple(
         _array_runs(own, layouts, results, wish) if array else (flags.run(own, one, results) for one in layouts)
     )
@@ -98,7 +97,7 @@ def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Reque
         machine=machine, gpus=gpus, nodes=nodes, time=time, title=_title(job, gpus), name=name, runs=runs,
         way=limits.way_in(machine, nodes, time, wish.qos), account=wish.account,
         setup=tuple(quoting.words(command, "--setup") for command in wish.setup), container=wish.container,
-        array=array, finds_device=ours, resumes=ours, closing=() if array else closing,
+        array=array, finds_device=ours, resumes=ours, closing=() if array else _closing(plan, results, wish),
     )  # fmt: skip
 
 
@@ -108,9 +107,14 @@ def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str, wish: All
     for number, layout in enumerate(layouts, start=1):
         path = PurePath(results)
         own = str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        closing = ("perfmodel", "compare", f"--measured={own}", f"--machine={plan.machine}") if wish.compare else ()
-        runs.append(flags.run(plan, layout, own, closing))
+        runs.append(flags.run(plan, layout, own, _closing(plan, own, wish)))
     return runs
+
+
+def _closing(plan: flags.Plan, results: str, wish: Allocation) -> tuple[str, ...]:
+    """What the job ends with, by the same program that measures."""
+    program = plan.program or FRAMEWORKS[plan.launcher].program
+    return (*program, "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
 
 
 def _check(plan: flags.Plan, wish: Allocation) -> None:

@@ -189,7 +189,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             "deepspeed",
-            "microsoft/DeepSpeed, deepspeed/runtime/zero/config.py",
+            "microsoft/DeepSpeed commit 50c6d6f, deepspeed/runtime/zero/config.py",
             orders=(PAPER,),
             program=(),
             refuses=_deepspeed,

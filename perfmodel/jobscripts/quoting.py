@@ -52,8 +52,8 @@ def words(text: str, what: str) -> tuple[str, ...]:
         found = tuple(shlex.split(one_line(text, what)))
     except ValueError as error:
         raise UsageError(f"{what} {text!r}: {str(error).lower()}") from None
-    if not found or not found[0] or found[0].startswith("%"):  # a shell takes %1 for one of its jobs, quoted or not
-        raise UsageError(f"{what} {text!r}: wanted the name of a program first")
+    if not found:
+        raise UsageError(f"{what} {text!r} holds no word")
     return found
 
 
@@ -72,7 +72,11 @@ def name(word: str) -> str:
     >>> name("if"), name("a=b"), name("module")
     ("'if'", "'a=b'", 'module')
     """
-    return word if _PLAIN_WORD.fullmatch(word) and word not in _KEYWORDS else "'" + word.replace("'", "'\"'\"'") + "'"
+    if not word or word.startswith("%"):  # a shell takes %1 for one of its jobs, quoted or not
+        raise UsageError(f"{word!r} is not the name of a program")
+    if _PLAIN_WORD.fullmatch(word) and word not in _KEYWORDS:
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def command(given: Iterable[str]) -> tuple[str, ...]:

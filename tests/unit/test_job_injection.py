@@ -93,7 +93,8 @@ def expected(found):
     )  # fmt: skip
     setup = found.setup or (("module", "load", "pytorch"),)
     before = [words if words[0] == "module" else ("missing", *words) for words in setup]
-    closing = ("missing", *contained, *found.closing) if contained else found.closing
+    closing = (*contained, *found.closing)
+    closing = closing if closing[0] == "perfmodel" else ("missing", *closing)
     return [*before, ("srun", *options, *contained, *found.runs[0].command), closing]
 
 
