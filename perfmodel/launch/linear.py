@@ -72,7 +72,7 @@ class _Linear(torch.autograd.Function):
         (gradient,), (inputs,) = gradients, ctx.saved_tensors
         layer, schedule, at = ctx.layer, ctx.layer.schedule, ctx.layer.at
         gradient = gradient.to(inputs.dtype).contiguous()
-        weight = schedule.gather(layer.weight, inputs.dtype, backward=True)
+        weight = schedule.gather(layer.weight, inputs.dtype, last=True)
         scatter_first = at.x.size == 1 and at.z.size > 1 and "reduce-scatter" in schedule.overlap
         if scatter_first:
             _scatter(layer, gradient, inputs)

@@ -61,14 +61,14 @@ class Schedule:
         finally:
             self._during = before
 
-    def gather(self, weight: Weight, dtype: torch.dtype, *, backward: bool = False) -> torch.Tensor:
-        """This rank's block of a weight, in the format of the product that it is for."""
+    def gather(self, weight: Weight, dtype: torch.dtype, *, last: bool = False) -> torch.Tensor:
+        """This rank's block of a weight, in the format of the product that it is for; `last` use in a micro-step."""
         if self._z.size == 1:
             return weight.values.to(dtype).view(weight.piece.block)
         if weight in self._kept:
-            return self._kept.pop(weight) if backward else self._kept[weight]
+            return self._kept.pop(weight) if last else self._kept[weight]
         found = self._arrive(weight, dtype).view(weight.piece.block)
-        if not backward and (self._cache == "all" or (self._cache == "forward" and self._during != "first")):
+        if not last and (self._cache == "all" or (self._cache == "forward" and self._during != "first")):
             self._kept[weight] = found
         return found
 

@@ -42,7 +42,7 @@ class Table(nn.Module):
 
     def gather(self, dtype: torch.dtype) -> torch.Tensor:
         """This rank's rows; whoever needs them twice keeps them."""
-        rows: torch.Tensor = self.schedule.gather(self.weight, dtype, backward=True)
+        rows: torch.Tensor = self.schedule.gather(self.weight, dtype, last=True)
         return rows
 
     def local(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
