@@ -173,7 +173,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             "torchtitan",
-            "pytorch/torchtitan commit 6404b93, torchtitan/config/job_config.py",
+            "pytorch/torchtitan commit 000204a, torchtitan/config/job_config.py",
             orders=(PAPER,),
             program=("python", "-u", "-m", "torchtitan.train"),
             refuses=_tensor_along_x,
@@ -182,14 +182,14 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             "megatron-lm",
-            "NVIDIA/Megatron-LM commit 307dcf3, megatron/training/arguments.py, and its guide to Megatron-FSDP",
+            "NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py, and its guide to Megatron-FSDP",
             orders=(PAPER,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_lm,
         ),
         Framework(
             "deepspeed",
-            "microsoft/DeepSpeed commit 50c6d6f, deepspeed/runtime/zero/config.py",
+            "microsoft/DeepSpeed commit 03dc2b9, deepspeed/runtime/zero/config.py",
             orders=(PAPER,),
             program=(),
             refuses=_deepspeed,
