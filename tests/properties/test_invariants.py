@@ -278,7 +278,7 @@ FINER = st.sampled_from(["x", "y", "z"])
 
 @given(JOBS, one_layout(), FINER, st.sampled_from([2, 3, 4]))
 def test_what_is_stored_never_grows_as_an_axis_grows(question, layout, axis, factor):
-    """Not what is gathered (from Z = 2 on) nor communicators; what tokens take is of the fullest moment, all together."""
+    """Not what is gathered (from Z = 2 on) nor communicators; what tokens take is of the fullest moment."""
     question = replace(question, settings=replace(question.settings, vocabulary_multiple=0))  # padding grows with x y
     finer = replace(layout, **{axis: factor * getattr(layout, axis)})
     before, after = occupy(question, layout), occupy(question, finer)
