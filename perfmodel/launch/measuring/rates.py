@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import MODES, STREAMS, Beside, Issue, Product, Stream
+from perfmodel.sources import PLAUSIBLE
 from perfmodel.units import parse
 
-_LEAST_SHARE, _MOST_SHARE = 0.001, 1.0  # of contention: what a profile takes
+_LEAST_SHARE, _MOST_SHARE = parse(PLAUSIBLE["1"][0], "1"), 1.0  # of contention: what a profile takes
 _LEAST_ISSUE = parse("1 ns", "s")  # a difference of two times that noise has made negative
 
 
