@@ -12,7 +12,9 @@ from perfmodel_cli.render import Record
 
 def measured(record: Record) -> Group:
     """The device's rates, then a row for each operation in each shape of group."""
-    table = table_of("operation", "ranks", "stride", "sizes", "times", "start-up", "95 %", "bandwidth", "95 %", "error")
+    table = table_of(
+        "operation", "ranks", "stride", "sizes", "times", "start-up", "95 %", "bandwidth", "95 %", "error", wraps=False
+    )
     for row in record["collectives"]:
         add_row(
             table, row["operation"], str(row["size"]), str(row["inner"]), str(row["sizes"]), str(row["samples"]),
