@@ -30,6 +30,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
             scratch.replace(target)
 
 
+def write_new(path: Path, content: str) -> None:
+    """Write a new file in one go; one that is there already, whoever made it and when, is refused and stays."""
+    with _told(path), _scratch(path) as scratch:
+        scratch.write_text(content, encoding="utf-8")
+        try:
+            os.link(scratch, path)
+        except FileExistsError:
+            told = f"{path} is there already; give another name, or move it away first"
+            raise PerfmodelError(told) from None
+
+
 def check_writable(path: Path) -> None:
     """Raise what `write_whole` would raise, as far as that can be known without writing; nothing is left behind."""
     with _told(path):

@@ -9,7 +9,7 @@ from perfmodel.bandwidth import Bandwidths
 from perfmodel.errors import UsageError
 from perfmodel.layout import Layout
 from perfmodel.machine import Machine
-from perfmodel.settings import MOST, Dtype, Settings, Sized
+from perfmodel.settings import CONTENTION, HOST_TIME, MOST, Dtype, Settings, Sized
 from perfmodel.units import Count, Number
 from perfmodel.workload import Model
 
@@ -49,7 +49,12 @@ class Job:
         for name, value in (("batch", batch), ("sequence length", length)):
             if not 1 <= value <= MOST:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
-        counted = (settings or Settings()).sized(machine.device.dtype)
+        device = machine.device
+        counted = (settings or Settings()).sized(
+            device.dtype,
+            host_time=device.host_time.value if device.host_time else HOST_TIME,
+            contention=device.contention.value if device.contention else CONTENTION,
+        )
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
         if counted.fidelity != "full":
             return cls(model, machine, batch, length, counted, bandwidths)

@@ -54,6 +54,7 @@ class Device:
 
     `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run keeps up.
     `compute_units`: what works on one tile of a matrix product (SM, CU, core); without it tiles are not rounded.
+    `host_time`, `contention`: of the framework on this device; where they are not given, `settings` has them.
     """
 
     name: str
@@ -68,6 +69,8 @@ class Device:
     compute_units: Plain | None = None
     reserve: Size | None = None
     communicator_buffer: Size | None = None
+    host_time: Time | None = None
+    contention: Plain | None = None
 
     def __post_init__(self) -> None:
         """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""
@@ -82,7 +85,7 @@ class Device:
             raise PerfmodelError(f"peak needs at least one of {', '.join(TRAINING_DTYPES)}")
         if self.gemm_efficiency is None and not self.gemm.get(self.dtype):
             raise PerfmodelError(f"neither gemm nor gemm_efficiency says how fast products in {self.dtype} are")
-        for share in ("gemm_efficiency", "gemm_sustained", "memory_sustained"):
+        for share in ("gemm_efficiency", "gemm_sustained", "memory_sustained", "contention"):
             at_most_one(getattr(self, share), share)
         if self.compute_units:
             whole(self.compute_units, "device.compute_units")

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from perfmodel.layout import Layout
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Sized
 from perfmodel.stages import Segment, Stage
 from perfmodel.units import Number, Seconds
 
@@ -36,7 +36,7 @@ class Mode:
     contention: float
 
     @classmethod
-    def of(cls, layout: Layout, settings: Settings) -> "Mode":
+    def of(cls, layout: Layout, settings: Sized) -> "Mode":
         """From a layout's recomputation and weight caching: which passes gather weights."""
         full = 1.0 * (np.asarray(layout.recompute) == _FULL)
         return cls(
@@ -51,7 +51,7 @@ class Mode:
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
         """Seconds of two things: side by side if `kind` overlaps, else one after the other.
 
-        >>> Mode.of(Layout(1, 1, 1, 1), Settings(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
+        >>> Mode.of(Layout(1, 1, 1, 1), Sized(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
         2.1
         """
         if kind not in self.overlap:

@@ -47,6 +47,9 @@ HELP: Mapping[str, str] = {
     "Device.gemm": "FLOP/s that large matrix products were measured to reach",
     "Device.reserve": "memory that framework, libraries and allocator take, where it is not a GPU's 1.5 GiB",
     "Device.communicator_buffer": "memory that each communicator holds, where it is not NCCL's 256 MiB",
+    "Device.host_time": "time that the framework takes to issue a kernel; 42 us if not given (`--host-time`)",
+    "Device.contention": "seconds that computation and communication lose for each second side by side, at most 1; "
+    "0.115 if not given (`--contention`)",
     "Device.gemm_efficiency": "share of the peak that they reach, for number formats without a measurement",
     "Device.gemm_sustained": "share of `gemm` that the slowest of a hundred devices keeps up; 0.93 if not given",
     "Device.memory_sustained": "share of `memory_bandwidth` that simple kernels reach; 0.85 if not given",
@@ -160,17 +163,6 @@ def load(name: str) -> Machine:
 def load_file(path: Path) -> Machine:
     """Read a profile, its bases below it; raise FileProblems with all that is wrong."""
     return reading.build(Machine, _with_bases(path, _MOST_BASES), str(path))
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a new profile; a file that is there already is somebody's work and stays."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise PerfmodelError(f"{path} is there already; give another name, or move it away first") from None
-    except (OSError, ValueError) as error:
-        raise PerfmodelError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
 def template(name: str, new_name: str) -> str:

@@ -77,8 +77,8 @@ class Settings:
     for one communicator, 4 MiB a channel each way on 32 channels (assumed).
 
     At full fidelity: `overlap`, what runs beside computation; `contention`, seconds lost for each second side by side,
-    0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel; `flash_version`, of the attention
-    kernel.
+    0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel, both the profile's where None;
+    `flash_version`, of the attention kernel.
     """
 
     fidelity: Fidelity = "full"
@@ -93,8 +93,8 @@ class Settings:
     reserve: float = 1.5 * GIBI
     communicator_buffer: float = 2 * 32 * 4 * KIBI**2
     overlap: frozenset[Overlap] = AXONN_OVERLAPS
-    contention: float = CONTENTION  # this and the next are arrays where `uncertainty` samples them
-    host_time: float = HOST_TIME
+    contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
+    host_time: float | None = None
     flash_version: Literal[1, 2] = 2
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -120,9 +120,14 @@ class Settings:
                 f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
             )
 
-    def sized(self, dtype: Dtype) -> "Sized":
-        """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves."""
+    def sized(self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION) -> "Sized":
+        """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves.
+
+        `host_time`, `contention`: the machine's, where the user says nothing.
+        """
         chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
+        for name, own in (("host_time", host_time), ("contention", contention)):
+            chosen[name] = own if chosen[name] is None else chosen[name]
         size = 4.0 if dtype == "fp32" else 2.0
         for name in ("activation_bytes", "weight_bytes", "gradient_bytes"):
             chosen[name] = size if chosen[name] is None else chosen[name]
@@ -136,6 +141,8 @@ class Sized(Settings):
     activation_bytes: float = 2
     weight_bytes: float = 2
     gradient_bytes: float = 2
+    contention: float = CONTENTION
+    host_time: float = HOST_TIME
     master_copy: bool = True
 
     @property

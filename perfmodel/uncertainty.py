@@ -63,8 +63,9 @@ def sigmas(job: Job) -> Inputs:
         network_latency=_largest([machine.network.latency]),
         products=_largest([device.gemm.get(job.dtype) or device.gemm_efficiency]),
         memory=_largest([device.memory_sustained or device.memory_bandwidth]),
-        issuing=RELATIVE["assumed"],  # fitted on another software than the user's
-        contention=RELATIVE["assumed"],
+        # Where the profile has none, those of `settings`, fitted on another software than the user's.
+        issuing=_largest([device.host_time]) or RELATIVE["assumed"],
+        contention=_largest([device.contention]) or RELATIVE["assumed"],
         model=_MODEL,
         tables=max((RELATIVE[machine.sources[each.source].kind] for each in machine.collectives), default=0.0),
     )

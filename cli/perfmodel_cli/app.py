@@ -14,7 +14,7 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import counts, options, printing, run_command, sweep_command, validation_commands
+from perfmodel_cli import counts, import_command, options, printing, run_command, sweep_command, validation_commands
 from perfmodel_cli.question import Question, asks, example, gpu_count
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ models = _typer("Models: presets, parameter and FLOP counts.")
 sweep_command.add_to(app)
 validation_commands.add_to(app)
 run_command.add_to(app)
+import_command.add_to(machines)
 app.add_typer(machines, name="machines")
 app.add_typer(models, name="models")
 
@@ -226,12 +227,12 @@ def machines_new(
     name: Annotated[str, typer.Option("--from", help="The shipped machine to start from.")],
 ) -> None:
     """Write a commented profile to edit, filled with a shipped machine's figures."""
-    from perfmodel import profiles
+    from perfmodel import files, profiles
 
     path = Path(file)
     if not path.name.endswith((".yaml", ".yml")):
         raise UsageError(f"{file!r} does not end in .yaml, by which --machine knows a profile of your own")
-    profiles.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
+    files.write_new(path, profiles.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
     typer.echo(printable(f"wrote {file}; edit it, then: perfmodel machines check {file}"))
 
 

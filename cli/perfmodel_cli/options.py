@@ -94,10 +94,17 @@ OverlapNames = Annotated[
     str, typer.Option("--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)}.")
 ]
 FlashVersion = Annotated[int, typer.Option("--flash-version", help="Of the attention kernel: 1 or 2.")]
-HostTime = Annotated[str, typer.Option("--host-time", help="Time to issue a kernel, such as '42 us'.")]
+HostTime = Annotated[
+    str | None, typer.Option("--host-time", help="Time to issue a kernel [default: the profile's, else 42 us].")
+]
 Contention = Annotated[
-    float,
-    typer.Option("--contention", min=0, max=1, help="At fidelity full: seconds lost for each second side by side."),
+    float | None,
+    typer.Option(
+        "--contention",
+        min=0,
+        max=1,
+        help="At fidelity full: seconds lost for each second side by side [default: the profile's, else 0.115].",
+    ),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
-from perfmodel.settings import AXONN_OVERLAPS, CONTENTION, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Question:
     vocabulary_multiple: options.VocabularyMultiple = 128
     overlap: options.OverlapNames = _AXONN
     flash_version: options.FlashVersion = 2
-    host_time: options.HostTime = "42 us"
-    contention: options.Contention = CONTENTION
+    host_time: options.HostTime = None
+    contention: options.Contention = None
     ignore_memory: options.IgnoreMemory = False
 
     def job(self, *, fix: str = "", maximum: str = "") -> "Job":
@@ -67,7 +67,7 @@ class Question:
             ignore_memory=self.ignore_memory,
             overlap=options.overlaps(self.overlap),
             flash_version=self.flash_version,  # type: ignore[arg-type]
-            host_time=options.seconds(self.host_time, "--host-time"),
+            host_time=options.seconds(self.host_time, "--host-time") if self.host_time is not None else None,
             contention=self.contention,
             fixed=options.assignments(fix, _AXES, "--fix"),
             maximum=options.assignments(maximum, _AXES, "--max"),

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from perfmodel import profiles, reading, units
+from perfmodel import files, profiles, reading, units
 from perfmodel.errors import FileProblems, PerfmodelError, UsageError
 from perfmodel.machine import Machine
 from perfmodel.sources import KINDS, PLAUSIBLE, Figure
@@ -285,16 +285,16 @@ def test_a_template_can_be_made_from_a_file(tmp_path):
 
 def test_a_new_profile_overwrites_nothing(tmp_path):
     file = tmp_path / "mine.yaml"
-    profiles.write_new(file, "first")
+    files.write_new(file, "first")
     with pytest.raises(PerfmodelError, match=r"mine.yaml is there already"):
-        profiles.write_new(file, "second")
+        files.write_new(file, "second")
     assert file.read_text(encoding="utf-8") == "first"
 
 
 @pytest.mark.parametrize("name", ["nowhere/mine.yaml", "a\0b.yaml", "x" * 5000])
 def test_a_new_profile_that_cannot_be_written_is_told(tmp_path, name):
     with pytest.raises(PerfmodelError, match="cannot be written"):
-        profiles.write_new(tmp_path / name, "text")
+        files.write_new(tmp_path / name, "text")
 
 
 def test_a_file_named_like_a_shipped_machine_is_read_by_its_path(tmp_path):

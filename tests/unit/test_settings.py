@@ -6,13 +6,13 @@ import pytest
 
 from machines import figure, gpt, job, linears, machine
 from perfmodel.communication import traffic
-from perfmodel.errors import UsageError
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.job import Job
 from perfmodel.layers import Linear
 from perfmodel.layout import Layout
 from perfmodel.machine import DtypeRates
 from perfmodel.memory import occupy
-from perfmodel.settings import OPTIMIZERS, Settings
+from perfmodel.settings import CONTENTION, HOST_TIME, OPTIMIZERS, Settings
 
 NAMES = ("activation_bytes", "weight_bytes", "gradient_bytes")
 
@@ -66,3 +66,16 @@ def test_settings_that_are_decided_stay_as_they_are_in_another_job():
 def test_side_by_side_can_lose_neither_less_than_nothing_nor_more_than_all(contention):
     with pytest.raises(UsageError, match="wanted 0"):
         Settings(contention=contention)
+
+
+@pytest.mark.parametrize(("name", "unit_value"), [("host_time", 9e-6), ("contention", 0.7)])
+def test_what_a_profile_knows_of_the_framework_counts_unless_the_user_says_otherwise(name, unit_value):
+    known = replace(machine(), device=replace(machine().device, **{name: figure(unit_value)}))
+    assert getattr(job(where=known).settings, name) == unit_value
+    assert getattr(job(where=known, **{name: 0.5}).settings, name) == 0.5
+    assert getattr(job(where=machine()).settings, name) == {"host_time": HOST_TIME, "contention": CONTENTION}[name]
+
+
+def test_a_contention_above_one_is_refused_in_a_profile():
+    with pytest.raises(PerfmodelError, match=r"contention is 1\.2, wanted more than 0 and at most 1"):
+        replace(machine().device, contention=figure(1.2))

@@ -1,0 +1,151 @@
+"""machines import: the tables of collectives of a profile from logs that a user has."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel.units import count
+from perfmodel_cli import options
+from perfmodel_cli.question import example
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perfmodel.logs.combined import Combined
+    from perfmodel.logs.samples import Log, Problem, Told
+
+_TOLD = 20  # problems that are told one by one
+_MOST = 1 << 20
+_SUFFIXES = (".yaml", ".yml")
+
+
+class Buffers(StrEnum):
+    """Which of a log's two results counts."""
+
+    as_called = "as-called"
+    out_of_place = "out-of-place"
+    in_place = "in-place"
+    both = "both"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("import")(machines_import)
+
+
+@example("perfmodel machines import --nccl-tests all_gather.log all_reduce.log --base perlmutter --out my-cluster.yaml")
+def machines_import(
+    logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
+    base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
+    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    nccl_tests: Annotated[bool, typer.Option("--nccl-tests", help="Text of nccl-tests or rccl-tests.")] = False,
+    osu: Annotated[bool, typer.Option("--osu", help="Text of OSU micro-benchmarks.")] = False,
+    table: Annotated[bool, typer.Option("--csv", help="CSV with the columns of docs/profiles.md.")] = False,
+    operation: Annotated[
+        str, typer.Option("--operation", help="all-gather, reduce-scatter or all-reduce, where a log does not say.")
+    ] = "",
+    nodes: Annotated[
+        str, typer.Option("--nodes", help="Nodes, where a log does not say: one number, or one a log: 2,4,8.")
+    ] = "",
+    ranks: Annotated[
+        str, typer.Option("--ranks-per-node", help="Ranks on each node, where a log does not say; as --nodes.")
+    ] = "",
+    buffers: Annotated[
+        Buffers,
+        typer.Option("--buffers", help="Results that count; as-called: all-reduce in place, the others out of place."),
+    ] = Buffers.as_called,
+    date: Annotated[str, typer.Option("--date", help="When they were measured [default: the newest file's day].")] = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Fill the tables of collectives of a profile from logs of benchmarks.
+
+    Medians go into a new profile on top of the base. Beside them a line is fitted: start-up time and bus bandwidth.
+    """
+    from perfmodel import files, profiles
+    from perfmodel.logs import combined, overlay, tables
+    from perfmodel_cli import printing
+
+    path = Path(out)
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(f"{out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    kind = _kind({"--nccl-tests": nccl_tests, "--osu": osu, "--csv": table})
+    told = _told(operation, nodes, ranks, len(logs))
+    machine = profiles.load(base)
+    key = overlay.source_key(machine)
+    read = [_read(kind, log, said) for log, said in zip(logs, told, strict=True)]
+    found = combined.combine(read, machine, key, buffers.value)
+    _tell(found.problems, found.used)
+    if not found.tables:
+        raise PerfmodelError(f"nothing to import in {', '.join(logs)}: no row is left that a table could hold")
+    facts = [fact for log in read for fact in log.facts]
+    of = overlay.source(logs, facts, _note(found, kind, buffers), date or overlay.written_on(logs))
+    made = overlay.over(machine, found.tables, path.stem, key, of)
+    files.write_new(path, overlay.text(made, base, key, path))
+    record = tables.import_record(found, out)
+
+    def picture() -> object:
+        from perfmodel_cli import render_import
+
+        return render_import.imported(record)
+
+    printing.show(record, record["parts"], output.value, picture)
+    printing.tell(f"wrote {out}; look at it: perfmodel machines show {out}")
+
+
+def _kind(given: dict[str, bool]) -> str:
+    wanted = [name for name, is_given in given.items() if is_given]
+    if len(wanted) != 1:
+        said = " and ".join(wanted) if wanted else "none"
+        raise UsageError(f"give one of {', '.join(given)}, not {said}: it says how the files are read")
+    return wanted[0]
+
+
+def _told(operation: str, nodes: str, ranks: str, logs: int) -> "list[Told]":
+    """What the options say of each log."""
+    from perfmodel.logs.samples import Told, operation_named
+
+    named = operation_named(operation)
+    if operation and named is None:
+        raise UsageError(f"--operation is {operation!r}, wanted all-gather, reduce-scatter or all-reduce")
+    each = zip(_counts(nodes, "--nodes", logs), _counts(ranks, "--ranks-per-node", logs), strict=True)
+    return [Told(named, *counts) for counts in each]
+
+
+def _counts(text: str, option: str, logs: int) -> "list[int | None]":
+    if not text:
+        return [None] * logs
+    counts = [count(word.strip(), _MOST) for word in text.split(",")]
+    if None in counts or len(counts) not in (1, logs):
+        raise UsageError(f"{option} is {text!r}, wanted a whole number, or {logs} of them with commas between")
+    return counts if len(counts) == logs else counts * logs
+
+
+def _read(kind: str, log: str, told: "Told") -> "Log":
+    from perfmodel.logs import nccl_tests, osu, timings_csv
+    from perfmodel.logs.text import read_log
+
+    readers: dict[str, Any] = {"--nccl-tests": nccl_tests.read, "--osu": osu.read, "--csv": timings_csv.read}
+    found: Log = readers[kind](read_log(Path(log)), log, told)
+    return found
+
+
+def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
+    """How the numbers were made, for whoever reads the profile."""
+    dropped = sum(problem.rows for problem in found.problems)
+    placed = f", {buffers.value} buffers" if kind == "--nccl-tests" else ""
+    return f"medians of {found.used} samples of {kind[2:]} text{placed}; {dropped} rows dropped"
+
+
+def _tell(problems: "Sequence[Problem]", used: int) -> None:
+    from perfmodel_cli import printing
+
+    for problem in problems[:_TOLD]:
+        printing.tell(printable(str(problem)))
+    if len(problems) > _TOLD:
+        printing.tell(f"and {len(problems) - _TOLD} more problems")
+    dropped = sum(problem.rows for problem in problems)
+    if dropped:
+        printing.tell(f"{dropped} rows dropped, {used} times used")

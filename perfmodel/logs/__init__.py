@@ -1,0 +1,1 @@
+"""Logs of benchmarks of collectives, read into the tables of a profile."""

@@ -1,0 +1,145 @@
+"""Samples of any number of logs as the tables of a machine's profile: medians, spread, fitted lines."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from perfmodel.logs.fitted import Line, fit
+from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, traffic
+from perfmodel.machine import Machine
+from perfmodel.timings import Operation, TimingRow, Timings
+from perfmodel.units import show
+
+Buffers = Literal["as-called", "out-of-place", "in-place", "both"]
+# As AxoNN and perfmodel's launcher call them: an all-reduce on its own buffer, the others into a new one.
+AS_CALLED: Mapping[Operation, Place] = MappingProxyType(
+    {"all-gather": "out-of-place", "reduce-scatter": "out-of-place", "all-reduce": "in-place"}
+)
+_DISJOINT = ("mesh", "switch")  # fabrics on which groups of a node do not share links
+_Key = tuple[Operation, int, int]  # operation, ranks a node, stride
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of one operation in one group: medians by size, the widest spread, and the line through all."""
+
+    operation: Operation
+    group: Group
+    medians: Mapping[float, float]
+    samples: tuple[Sample, ...]
+    spread: float
+    line: Line | None
+
+    @property
+    def outliers(self) -> tuple[Sample, ...]:
+        """The samples that the line gives no weight."""
+        return tuple(self.samples[place] for place in self.line.outliers) if self.line else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """All parts, the tables made of them, and what was left out on the way."""
+
+    parts: tuple[Part, ...]
+    tables: tuple[Timings, ...]
+    problems: tuple[Problem, ...]
+    used: int
+
+
+def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers = "as-called") -> Combined:
+    """Tables of the machine from logs; `source` is the key that they name."""
+    problems: list[Problem] = []
+    by_part: dict[tuple[_Key, Group], list[Sample]] = {}
+    for log in logs:
+        problems += log.problems
+        for sample in log.samples:
+            if not _wanted(sample, buffers):
+                continue
+            group, reason = _on(sample.group, machine)
+            if reason:
+                problems.append(Problem(sample.file, sample.line, reason))
+                continue
+            key = (sample.operation, group.ranks, group.inner)
+            by_part.setdefault((key, group), []).append(sample)
+    parts = [_part(key[0], group, samples) for (key, group), samples in by_part.items()]
+    parts.sort(key=lambda part: (part.operation, part.group.ranks, part.group.inner, part.group.nodes))
+    tables = []
+    for key in dict.fromkeys((part.operation, part.group.ranks, part.group.inner) for part in parts):
+        mine = [part for part in parts if (part.operation, part.group.ranks, part.group.inner) == key]
+        kept, left_out = _together(mine)
+        problems += left_out
+        if kept:
+            tables.append(_table(kept, source))
+    return Combined(tuple(parts), tuple(tables), tuple(problems), sum(len(part.samples) for part in parts))
+
+
+def _wanted(sample: Sample, buffers: Buffers) -> bool:
+    if not sample.place or buffers == "both":
+        return True
+    return sample.place == (AS_CALLED[sample.operation] if buffers == "as-called" else buffers)
+
+
+def _on(group: Group, machine: Machine) -> tuple[Group, str]:
+    """The group as the machine's tables count it, and why they cannot hold it ("" if they can)."""
+    domain, devices = machine.domain, machine.node_devices
+    if domain > devices:  # nodes of one fabric count as one; those of a log are taken to lie side by side
+        if group.nodes * devices > domain:
+            return group, f"{group.words}: which of them share a fabric of {domain} devices, the log does not say"
+        group = dataclasses.replace(group, nodes=1, ranks=group.size)
+    group = dataclasses.replace(group, idle=group.idle and group.ranks * group.inner < domain)
+    fills = group.ranks * group.inner == domain or (group.ranks == 1 and group.inner % domain == 0)
+    if group.nodes > 1 and not fills:
+        return group, f"{group.words}: {machine.name} has {domain} devices a node, and no step leaves some idle"
+    if group.nodes == 1 and domain % (group.ranks * group.inner):
+        return group, f"{group.words}: such a group does not divide the {domain} devices of {machine.name}"
+    if group.idle and machine.fabric.topology not in _DISJOINT:
+        shared = f"the {machine.fabric.topology} fabric of {machine.name} is shared"
+        return group, f"{group.words}: the other devices of the node idled, and {shared}"
+    return dataclasses.replace(group, idle=False), ""
+
+
+def _part(operation: Operation, group: Group, samples: Sequence[Sample]) -> Part:
+    times: dict[float, list[float]] = {}
+    for sample in samples:
+        times.setdefault(sample.size, []).append(sample.time)
+    medians = {size: median(times[size]) for size in sorted(times)}
+    spread = max((max(each) - min(each)) / medians[size] for size, each in times.items())
+    sent = np.array([float(traffic(operation, sample.size, group.size)) for sample in samples])
+    line = fit(sent, np.array([sample.time for sample in samples]))
+    return Part(operation, group, medians, tuple(samples), spread, line)
+
+
+def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
+    """The parts that share two sizes or more; the one with the fewest is left out until the others do."""
+    kept, left_out = list(parts), []
+    while kept and len(_sizes(kept)) < 2:
+        fewest = min(kept, key=lambda part: len(part.medians))
+        kept.remove(fewest)
+        first = fewest.samples[0]
+        told = f"{fewest.operation} of {fewest.group.words}: {len(fewest.medians)} sizes, of which the other numbers of"
+        left_out.append(Problem(first.file, first.line, f"{told} nodes share fewer than two", len(fewest.samples)))
+    shared = _sizes(kept) if kept else set()
+    for part in kept:
+        lost = [size for size in part.medians if size not in shared]
+        if lost:
+            first = next(sample for sample in part.samples if sample.size == lost[0])
+            rows = sum(sample.size in lost for sample in part.samples)
+            told = f"{len(lost)} sizes from {show(lost[0], 'B')} to {show(lost[-1], 'B')}"
+            text = f"{told} are not in the table: not all numbers of nodes have them"
+            left_out.append(Problem(first.file, first.line, text, rows))
+    return kept, left_out
+
+
+def _sizes(parts: Sequence[Part]) -> set[float]:
+    return set.intersection(*(set(part.medians) for part in parts))
+
+
+def _table(parts: Sequence[Part], source: str) -> Timings:
+    first, sizes = parts[0], sorted(_sizes(parts))
+    rows = tuple(TimingRow(part.group.nodes, tuple(part.medians[size] for size in sizes)) for part in parts)
+    return Timings(first.operation, first.group.ranks, source, tuple(sizes), rows, first.group.inner)

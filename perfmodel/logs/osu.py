@@ -1,0 +1,115 @@
+"""Text of the OSU micro-benchmarks as samples: osu_allreduce, osu_allgather and osu_reduce_scatter.
+
+Their time is the mean over the ranks, of which -f prints least and greatest too. Their size is what one rank hands in:
+the whole array for the two reductions, one rank's part for osu_allgather, which is multiplied by the ranks here. The
+text says how many ranks there are only where a launcher's line is in it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.logs.launchers import launched
+from perfmodel.logs.samples import Group, Log, Problem, Sample, Told, check_amounts, operation_named
+from perfmodel.logs.text import lines, number
+from perfmodel.timings import Operation
+from perfmodel.units import parse
+
+_TITLE = re.compile(r"#?\s*OSU\s+(\S+)\s+(.+?)\s+Latency Test(?:\s+(v\S+))?.*")
+_OTHER_TITLE = re.compile(r"#?\s*OSU\s+\S+\s+(.+?)\s+Test.*")
+_HEADING = re.compile(r"#?\s*Size\s+Avg Lat(?:ency)?\s*\((us|ms|s)\)(.*)")
+_SPREAD = re.compile(r"\s*Min Lat(?:ency)?\s*\(\w+\)\s+Max Lat(?:ency)?\s*\(\w+\)")
+_ROUNDING = 0.01  # of the time's last printed digit, so that a mean is not above its own maximum
+
+
+@dataclass(slots=True)
+class _Run:
+    line: int
+    name: str
+    group: Group | None
+    unit: str = ""
+    spread: bool = False
+    problem: str = ""
+    rows: int = 0
+
+
+def read(text: str, file: str, told: Told) -> Log:
+    """Every sample of a log's text; what is dropped is named with its line."""
+    run: _Run | None = None
+    group: Group | None = None
+    samples: list[Sample] = []
+    problems: list[Problem] = []
+    facts: dict[str, None] = {}
+    for place, line in enumerate(lines(text), start=1):
+        group = launched(line) or group
+        title = _TITLE.fullmatch(line) or _OTHER_TITLE.fullmatch(line)
+        if title is not None:
+            _close(run, file, problems)
+            run = _begin(place, title, group, told)
+            group = None
+            facts[line.lstrip("# ")] = None
+        elif heading := _HEADING.fullmatch(line):
+            run = run or _Run(place, "", group, problem="rows without a title, so their operation is unknown")
+            run.unit, run.spread = heading[1], bool(_SPREAD.match(heading[2]))
+        elif run is not None and number(line.split(maxsplit=1)[0] if line else "") is not None:
+            _take(run, (place, line), file, told, samples, problems)
+    _close(run, file, problems)
+    return Log(tuple(samples), tuple(sorted(problems, key=lambda problem: problem.line)), tuple(facts))
+
+
+def _begin(line: int, title: re.Match[str], group: Group | None, told: Told) -> _Run:
+    name = title[2] if title.re is _TITLE else title[1]
+    operation, said = operation_named(name), told.group()
+    problem = ""
+    if operation is None or title.re is not _TITLE:
+        problem = f"the run is of {name}; tables are of all-gather, reduce-scatter and all-reduce"
+    elif told.operation and operation != told.operation:
+        problem = f"the run is of {operation}, not of {told.operation} as --operation says"
+    elif group and said and group != said:
+        problem = f"the run is of {group.words}, not of {said.words} as the options say"
+    elif group is None and said is None:
+        problem = "the log does not say how many ranks there are; say so with --nodes and --ranks-per-node"
+    return _Run(line, name, group or said, problem=problem)
+
+
+def _close(run: _Run | None, file: str, problems: list[Problem]) -> None:
+    """Name the rows of a run that is of no use."""
+    if run is not None and run.problem and run.rows:
+        problems.append(Problem(file, run.line, run.problem, run.rows))
+
+
+def _take(
+    run: _Run, row: tuple[int, str], file: str, told: Told, samples: list[Sample], problems: list[Problem]
+) -> None:
+    run.rows += 1
+    operation = operation_named(run.name) or told.operation
+    if run.problem or operation is None or run.group is None:
+        return
+    line, text = row
+    try:
+        for size, time in _amounts(text, run, operation, run.group):
+            samples.append(Sample(operation, run.group, size, time, file, line))
+    except PerfmodelError as error:
+        problems.append(Problem(file, line, str(error)))
+
+
+def _amounts(text: str, run: _Run, operation: Operation, group: Group) -> Iterator[tuple[float, float]]:
+    words = text.split()
+    wanted = 4 if run.spread else 2
+    if not run.unit:
+        raise PerfmodelError("a row before its heading, so its unit is unknown")
+    if len(words) < wanted:
+        raise PerfmodelError(f"the row has {len(words)} columns, wanted {wanted} or more: it is cut")
+    if words[-1].lower() == "fail":
+        raise PerfmodelError("the results were wrong (Fail)")
+    values = [number(word) for word in words[:wanted]]
+    if None in values:
+        raise PerfmodelError(f"{words[values.index(None)]!r} is no number")
+    size, time, *spread = (value for value in values if value is not None)
+    if spread and not spread[0] * (1 - _ROUNDING) <= time <= spread[1] * (1 + _ROUNDING):
+        raise PerfmodelError(f"the mean {time:g} is not between least and greatest, {spread[0]:g} and {spread[1]:g}")
+    size *= group.size if operation == "all-gather" else 1
+    time *= parse(f"1 {run.unit}", "s")
+    check_amounts(size, time)
+    yield size, time
