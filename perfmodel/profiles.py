@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 
 from perfmodel import reading
-from perfmodel.errors import FileProblems, PerfmodelError, UsageError, nearest
+from perfmodel.errors import FileProblems, UsageError, nearest
 from perfmodel.machine import Machine
 from perfmodel.sources import Figure
 
