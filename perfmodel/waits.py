@@ -14,7 +14,6 @@ from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.overlap import Mode
 from perfmodel.stages import segments
-from perfmodel.step import Prediction
 from perfmodel.timeline import SLOWED, STREAMS, Event, Stream, play
 
 # What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
@@ -33,8 +32,8 @@ class Waits:
     slowed: float
 
 
-def waits(job: Job, layout: Layout, rate: GemmRate, prediction: Prediction) -> Waits:
-    """Split the exposed communication of a prediction for one layout, at full fidelity."""
+def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
+    """Split the exposed communication that is predicted for one layout, at full fidelity."""
     parts, mode = segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings)
     micro_steps = int(job.accumulation(layout))
     last = standstill(*play(parts, mode, last=True))
@@ -42,7 +41,7 @@ def waits(job: Job, layout: Layout, rate: GemmRate, prediction: Prediction) -> W
     found = {stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED}
     if int(layout.gpus) > 1:
         found["collectives"] += sum(float(one.time) for one in step_traffic(job, layout, links(job, layout)))
-    slowed = max(0.0, float(prediction.exposed_communication) - sum(found.values()))
+    slowed = max(0.0, exposed - sum(found.values()))
     return Waits(**found, slowed=slowed)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("run",),
+    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("report",), ("run",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip

@@ -24,7 +24,7 @@ def split(grid, model=MODELS["gpt"], where=None, **settings):
     job = Job.of(model, where or machine(8), batch=1024, settings=Settings(fidelity="full", **settings))
     layout, rate = Layout(*grid, micro_batch=2, recompute=2, weight_cache=1), gemm_rate(job)
     prediction = predict(job, layout, rate)
-    return waits(job, layout, rate, prediction), prediction, communicate(job, layout)
+    return waits(job, layout, rate, float(prediction.exposed_communication)), prediction, communicate(job, layout)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
