@@ -97,16 +97,10 @@ class Page:
         sent = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
-    def picture(self, *, whole=True):
-        """A PNG of the page."""
-        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
-        return base64.b64decode(shot["data"])
-
-    def _clip(self, whole):
-        if not whole:
-            return {}
-        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+    def picture(self, height):
+        """A PNG of the page from its top down to a height."""
+        clip = {"x": 0, "y": 0, "width": self.run("innerWidth"), "height": height, "scale": 1}
+        return base64.b64decode(self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"])
 
     def ask(self, method, **parameters):
         """Send a command; its result."""

@@ -53,7 +53,7 @@ _MEMORY = {
     "reserve": "reserve",
 }
 _LEGEND = (
-    "exposed = communication that computation does not hide; the columns after it are all that is sent, hidden or not. "
+    "exposed = communication that computation does not hide; columns named by a collective: all of it, hidden or not. "
     "Weight cache: how long a weight gathered over Z is kept."
 )
 _MEMORY_SERIES = [

@@ -8,7 +8,7 @@ from perfmodel.errors import printable
 
 _VOID = {"meta", "link"}
 _SHORT = 24  # letters of a cell that stands on one line; longer ones are given some width
-_NAME = 18  # the same of a heading
+_NAME = 20  # the same of a heading
 
 
 class Markup(str):

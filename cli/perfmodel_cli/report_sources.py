@@ -9,6 +9,7 @@ from perfmodel_cli.report_html import Cell, Markup, element, joined, notes, tabl
 Record = Mapping[str, Any]
 
 _EXACT = 6  # digits, so that a figure can be compared with its source
+_YES = {"True": "yes", "False": "no"}
 _LINKED = ("https://", "http://")  # no other address is made a link: not all of them are addresses
 
 
@@ -63,5 +64,5 @@ def settings(record: Record) -> Markup:
 
 def _words(values: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for name, value in values.items():
-        shown: Sequence[str] = value if isinstance(value, list) else [str(value)]
+        shown: Sequence[str] = value if isinstance(value, list) else [_YES.get(str(value), str(value))]
         yield name.replace("_", " "), ", ".join(shown) or "none"
