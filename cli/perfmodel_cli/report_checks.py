@@ -19,15 +19,15 @@ _STEP, _IDEAL = Series("step", "predicted", "c0"), Series("ideal", "if twice the
 def scaling(record: Record) -> Markup:
     """Step time and efficiency of the best grid of each count."""
     rows = [row for row in record["points"] if row.get("step_time_s")]
-    rows.sort(key=lambda row: row["gpus"])
     parts = [_curves(rows)] if len(rows) > 1 else [element("p", "A curve needs two counts that have an answer.")]
     heads = ["devices", "nodes", "grid x,y,z,data", "micro-batch x steps", "recomputation", "step", "exposed",
-             "efficiency", "MFU", "memory", "largest part", "why not"]  # fmt: skip
+             "efficiency", "MFU", "memory", "largest part"]  # fmt: skip
     cells = [_point(row) for row in record["points"]]
     line = (
         f"{record['scaling']} scaling: {_batches(record)}; efficiency: tokens a second and device, against the first."
     )
-    return joined([*parts, table("The best grid of each count of devices", heads, cells), notes([line])])
+    reasons = (f"{row['gpus']:,} devices: {row['reason']}" for row in record["points"] if row["reason"])
+    return joined([*parts, table("The best grid of each count of devices", heads, cells), notes([line, *reasons])])
 
 
 def _batches(record: Record) -> str:
@@ -68,13 +68,12 @@ def _told(row: Record) -> str:
 def _point(row: Record) -> list[Cell]:
     asked = [Cell(f"{row['gpus']:,}", row["gpus"]), Cell(f"{row['nodes']:,}", row["nodes"])]
     if "grid" not in row:
-        return [*asked, *[Cell("-")] * 9, Cell(row["reason"])]
+        return [*asked, *[Cell("-")] * 9]
     return [
         *asked, Cell(grid_text(row)), Cell(f"{row['micro_batch']} x {row['accumulation_steps']:g}", row["micro_batch"]),
         Cell(row["recompute"]), seconds(row["step_time_s"]), seconds(row["exposed_communication_time_s"]),
         share(row["efficiency"]), share(row["model_flops_utilization"]),
         Cell(memory_text(row["memory_B"]), row["memory_B"]), Cell((row["limited_by"] or "-").replace("_", " ")),
-        Cell(""),
     ]  # fmt: skip
 
 

@@ -54,9 +54,9 @@ def _computed(result: Record) -> dict[str, float]:
 
 
 def scaling(job: Job, space: Space, counts: Sequence[int]) -> Record:
-    """The best grid of each count with the job's own batch."""
+    """The best grid of each count with the job's own batch, in ascending order: efficiency is against the first."""
     batch = Batch(whole=job.batch)
-    return sweep_record(job, batch, list(points(job, space, counts, batch)))
+    return sweep_record(job, batch, list(points(job, space, sorted(counts), batch)))
 
 
 def compared(reading: Reading) -> tuple[Record, tuple[str, ...]]:

@@ -72,12 +72,13 @@ def test_the_page_holds_the_answer_its_charts_and_what_it_rests_on(report, recom
 def test_what_is_asked_for_is_added(report, tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text(f"{HEADS}\n{ROW},,\n{ROW.replace('3.5', '-3')},,\n", encoding="utf-8")
-    page = report(*ASKED, "--uncertainty", "--tokens", "300B", "--measured", path, "--gpus-list", "16,64,63")
+    page = report(*ASKED, "--uncertainty", "--tokens", "300B", "--measured", path, "--gpus-list", "64,16,63")
     assert {"sure", "measured"} < set(sections(page))
     assert "300,000,000,000 tokens" in page.text
     assert "1 of 2 rows left out" in page.text
     assert f"{path}:3: step_time_s is '-3'" in page.text
-    assert "63 devices are not whole nodes of 4" in page.text
+    assert "against 16 devices" in page.text
+    assert "63 devices: 63 devices are not whole nodes of 4" in page.text
 
 
 @pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])
