@@ -96,9 +96,30 @@ def measured(record: Mapping[str, Any], problems: Sequence[str]) -> Markup:
     heads = ["line", "group", "grid x,y,z,data", "predicted", "measured", "error", "source"]
     told_problems = [*problems[:_TOLD], *([f"and {len(problems) - _TOLD} more"] if len(problems) > _TOLD else [])]
     return joined([
-        element("p", *_verdict(summary)), picture, table(caption, heads, [_row(row) for row in worst], tall=True),
+        element("p", *_errors(summary)), element("p", record["verdict"]["sentence"]), picture,
+        *([_collectives(record["collectives"])] if record["collectives"] else []),
+        table(caption, heads, [_row(row) for row in worst], tall=True),
         notes(["The line is where both agree; dotted: a quarter off.", *_left_out(record), *told_problems]),
     ])  # fmt: skip
+
+
+def _collectives(found: Sequence[Record]) -> Markup:
+    """Every collective that `perfmodel run` has timed alone, over all rows."""
+    heads = ["collective", "axis", "calls predicted", "calls measured", "a call, predicted", "a call, measured",
+             "error (median)"]  # fmt: skip
+    rows = [
+        [
+            Cell(one["operation"]), Cell(one["axis"]),
+            *(Cell(f"{one[name]:g}", one[name]) for name in ("predicted_calls", "measured_calls")),
+            seconds(one["predicted_s_a_call"]), seconds(one["measured_s_a_call"]), _signed(one["error"]),
+        ]
+        for one in found
+    ]  # fmt: skip
+    return table("Collectives of a step, each timed alone", heads, rows)
+
+
+def _signed(error: float | None) -> Cell:
+    return Cell("-") if error is None else Cell(f"{100 * error:+.1f} %", error)
 
 
 def _left_out(record: Mapping[str, Any]) -> Iterable[str]:
@@ -106,7 +127,7 @@ def _left_out(record: Mapping[str, Any]) -> Iterable[str]:
         yield f"{record['dropped']} of {len(record['rows']) + record['dropped']} rows left out:"
 
 
-def _verdict(summary: Mapping[str, Any]) -> Iterable[str]:
+def _errors(summary: Mapping[str, Any]) -> Iterable[str]:
     yield (
         f"{summary['rows']:,} measured steps: mean error {100 * summary['mape']:.1f} %, "
         f"median {100 * summary['median']:.1f} %, bias {100 * summary['bias']:+.1f} %, "
@@ -131,5 +152,5 @@ def _compared(row: Mapping[str, Any]) -> str:
 def _row(row: Mapping[str, Any]) -> list[Cell]:
     return [
         Cell(row["line"], row["line"]), Cell(row["group"]), Cell(grid_text(row)), seconds(row["predicted_s"]),
-        seconds(row["measured_s"]), Cell(f"{100 * row['error']:+.1f} %", row["error"]), Cell(row["source"]),
+        seconds(row["measured_s"]), _signed(row["error"]), Cell(row["source"]),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from perfmodel import tables, validate
+from perfmodel import tables, terms, validate
 from perfmodel.errors import PerfmodelError
 from perfmodel.job import Job
 from perfmodel.measured import Reading
@@ -12,6 +12,7 @@ from perfmodel.search import Ranking, Space
 from perfmodel.sweep import Batch, points, sweep_record
 from perfmodel.waits import waits
 from perfmodel_cli.answers import answer
+from perfmodel_cli.dropped import nothing_left
 from perfmodel_cli.report_answer import CHARTED
 
 Record = dict[str, Any]
@@ -63,5 +64,5 @@ def compared(reading: Reading) -> tuple[Record, tuple[str, ...]]:
     """Measured steps with predictions, and what is wrong with the rows that are left out."""
     found = validate.compare(reading)
     if not found.rows:
-        raise PerfmodelError("\n".join([*found.problems, f"{reading.path}: no row to compare"]))
-    return validate.comparison_record(found), found.problems
+        raise nothing_left(found.problems, reading.path, "compare")
+    return terms.record(found), found.problems

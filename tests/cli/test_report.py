@@ -1,5 +1,6 @@
 """`perfmodel report`: one page that holds everything, whatever the names in it look like."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -79,6 +80,18 @@ def test_what_is_asked_for_is_added(report, tmp_path):
     assert f"{path}:3: step_time_s is '-3'" in page.text
     assert "against 16 devices" in page.text
     assert "63 devices: 63 devices are not whole nodes of 4" in page.text
+
+
+def test_collectives_that_a_run_has_timed_are_beside_their_predictions(report, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    timed = {"all-gather": {"z": {"calls": 8, "bytes": 4e6, "seconds": 0.02}}}
+    run = {"status": "ok", "machine": "perlmutter", "model": "gpt-tiny", "x": 1, "y": 1, "z": 4, "data": 1,
+           "batch_sequences": 8, "step_time_s": 0.5, "communication": timed}  # fmt: skip
+    path.write_text(json.dumps(run) + "\n", encoding="utf-8")
+    page = report(*ASKED, "--measured", path)
+    assert "Collectives of a step, each timed alone" in page.text
+    assert "all-gatherz" in page.text
+    assert "2.5 ms" in page.text  # a call: 20 ms in 8
 
 
 @pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])
