@@ -32,6 +32,7 @@ _NORMAL = 1.4826  # standard deviation over median absolute deviation
 _OUTLYING = 4.0
 _FOLDS = 8
 _FEW = 12  # rows up to which each is left out by itself
+_MOST_STEPS = 60  # of a fit; good data need a dozen, and bad ones go to and fro between corners of the formulas
 _AT_BOUND = 1.001
 
 
@@ -140,8 +141,9 @@ class _Problem:
 
         start = np.zeros(len(self.among))
         found = least_squares(
-            residuals, start, jac=jacobian, bounds=self.bounds(), x_scale="jac", loss="soft_l1", f_scale=scale
-        )
+            residuals, start, jac=jacobian, bounds=self.bounds(), x_scale="jac", loss="soft_l1", f_scale=scale,
+            max_nfev=_MOST_STEPS,
+        )  # fmt: skip
         return np.asarray(found.x)
 
 

@@ -90,7 +90,8 @@ def _lines(changes: Sequence[Change], key: str) -> list[str]:
         lines += [f"  {one.field}: {_figure(one, key)}" for one in mine if one.shape is None]
         entries = [(*one.shape, _figure(one, key)) for one in mine if one.shape]
         lines += ["  inside:"] if entries else []
-        lines += [f"    - {{inner: {inner}, size: {size}, bandwidth: {rate}}}" for inner, size, rate in entries]
+        for inner, size, rate in entries:
+            lines += [f"    - inner: {inner}", f"      size: {size}", f"      bandwidth: {rate}"]
     return lines
 
 
