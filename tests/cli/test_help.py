@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("calibrate",), ("report",), ("run",),
+    ("recommend",), ("explain",), ("trace",), ("sweep",), ("compare",), ("validate",), ("calibrate",), ("report",),
+    ("run",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("models", "list"), ("models", "show"),
 ]  # fmt: skip
