@@ -1,8 +1,10 @@
 """A few figures of a profile fitted to measured steps, robustly and within bounds, and scored on steps left out.
 
-The residual of a row is log(predicted / measured), so that a step of a second and one of an hour weigh the same. What
-is sought are logarithms of factors of `adjustments`. soft_l1 (scipy.optimize.least_squares) lets a gross outlier pull
-as one that is a little off would. A parameter whose standard error would be too large stays as it is (`determined`).
+The residual of a row is log(predicted / measured), so that a step of a second and one of an hour weigh the same. Where
+the launcher timed collectives, so are those of each operation and axis, times sqrt(their seconds / the step's): one
+that is no part of the step to speak of has no say. What is sought are logarithms of factors of `adjustments`. soft_l1
+(scipy.optimize.least_squares) lets a gross outlier pull as one that is a little off would. A parameter whose standard
+error would be too large stays as it is (`determined`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.adjustments import NAMES, Adjustment, Change, adjustments
+from perfmodel.communication import traffic
 from perfmodel.compute import GemmRate, gemm_rate
 from perfmodel.determined import standard_errors, weakest
 from perfmodel.errors import PerfmodelError, UsageError, nearest
@@ -21,6 +24,7 @@ from perfmodel.machine import Machine
 from perfmodel.measured import Reading
 from perfmodel.scores import Sizes
 from perfmodel.step import step_time
+from perfmodel.terms import predicted_and_timed
 from perfmodel.uncertainty import Inputs, scaled
 from perfmodel.units import Array
 from perfmodel.validate import Compared, Comparison
@@ -77,9 +81,10 @@ class _Batch:
     job: Job
     layouts: Layout
     rate: GemmRate
+    timed: tuple[tuple[int, str, str], ...]
 
-    def steps(self, factors: dict[str, Array]) -> Array:
-        """Seconds by [sample, row]; factors are columns of samples."""
+    def seconds(self, factors: dict[str, Array]) -> tuple[Array, Array]:
+        """Of steps by [sample, row], and of what was timed by [sample, place in `timed`]; factors are columns."""
         given = Inputs(**{each.name: factors.get(each.name, np.ones((1, 1))) for each in fields(Inputs)})  # type: ignore[arg-type]
         rate = GemmRate(self.rate.value * given.products, self.rate.origin, given.memory)
         there = scaled(self.job, given)
@@ -87,8 +92,17 @@ class _Batch:
             own = self.job.constants
             there = replace(there, constants=replace(there.constants, channels=own.channels, tapered=own.tapered))
         samples = max(len(column) for column in (np.ones((1, 1)), *factors.values()))
-        found = np.asarray(step_time(there, self.layouts, rate))
-        return np.broadcast_to(found, (samples, np.size(self.layouts.x)))
+        shape = samples, np.size(self.layouts.x)
+        return np.broadcast_to(np.asarray(step_time(there, self.layouts, rate)), shape), self._sent(there, shape)
+
+    def _sent(self, there: Job, shape: tuple[int, int]) -> Array:
+        """Seconds of the timed collectives on a machine."""
+        found: dict[tuple[str, str], Array] = {}
+        for each in traffic(there, self.layouts) if self.timed else ():
+            key = each.operation, each.link.axis
+            found[key] = found.get(key, np.zeros(shape)) + each.total
+        sums = [found[operation, axis][:, row] for row, operation, axis in self.timed]
+        return np.array(sums).T.reshape(shape[0], len(sums))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,15 +112,18 @@ class _Problem:
     batches: tuple[_Batch, ...]
     among: tuple[Adjustment, ...]
     measured: Array
+    weights: Array
+    owners: Array
 
     def residuals(self, points: Array) -> Array:
-        """log(predicted / measured) by [point, row]."""
+        """Weighted log(predicted / measured) by [point, observation]: steps of all rows, then what was timed."""
         columns = {one.scales: np.exp(points[:, [place]]) for place, one in enumerate(self.among)}
-        steps = np.concatenate([batch.steps(columns) for batch in self.batches], axis=1)
-        return np.log(np.broadcast_to(steps, (len(points), steps.shape[1])) / self.measured)
+        steps, sent = zip(*(batch.seconds(columns) for batch in self.batches), strict=True)
+        found = np.concatenate([*steps, *sent], axis=1)
+        return self.weights * np.log(np.broadcast_to(found, (len(points), found.shape[1])) / self.measured)
 
     def jacobian(self, point: Array) -> Array:
-        """The residuals' derivatives by [row, parameter]: central differences, within the bounds."""
+        """The residuals' derivatives by [observation, parameter]: central differences, within the bounds."""
         low, high = self.bounds()
         shift = _STEP * np.eye(len(point))
         above, below = np.minimum(point + shift, high), np.maximum(point - shift, low)
@@ -125,18 +142,19 @@ class _Problem:
         return replace(self, among=tuple(kept))
 
     def fit(self, rows: Array, scale: float) -> Array:
-        """The point that fits some rows best; `scale`: residuals that are larger count less and less."""
+        """The point that fits what some rows say best; `scale`: residuals that are larger count less and less."""
         from scipy.optimize import least_squares  # noqa: PLC0415 - half a second, and an extra of its own
 
         if not self.among:
             return np.zeros(0)
+        kept = np.isin(self.owners, rows)
 
         def residuals(point: Array) -> Array:
-            found: Array = self.residuals(point[None, :])[0, rows]
+            found: Array = self.residuals(point[None, :])[0, kept]
             return found
 
         def jacobian(point: Array) -> Array:
-            found: Array = self.jacobian(point)[rows]
+            found: Array = self.jacobian(point)[kept]
             return found
 
         start = np.zeros(len(self.among))
@@ -152,10 +170,10 @@ def calibrate(comparison: Comparison, machine: Machine, names: Sequence[str] = (
     check_installed()
     rows = _usable(comparison)
     problem = _problem(rows, _chosen(machine, names))
-    everything = np.arange(len(problem.measured))
+    everything = np.arange(len(rows))
     kept, point, left = _settled(problem, everything)
     fitted = problem.only(kept)
-    residuals = fitted.residuals(point[None, :])[0]
+    residuals = fitted.residuals(point[None, :])[0, everything]
     sigma = _scatter(residuals, len(kept))
     errors = standard_errors(fitted.jacobian(point), sigma) if kept else np.zeros(0)
     folds = _folds(rows)
@@ -163,7 +181,7 @@ def calibrate(comparison: Comparison, machine: Machine, names: Sequence[str] = (
     for fold in folds:
         there = fitted.fit(np.setdiff1d(everything, fold), _soft(sigma))
         apart[fold] = fitted.residuals(there[None, :])[0, fold]
-    untouched = problem.only(()).residuals(np.zeros((1, 0)))[0]
+    untouched = problem.only(()).residuals(np.zeros((1, 0)))[0, everything]
     before, after, held_out = (Sizes.of(np.expm1(each).tolist()) for each in (untouched, residuals, apart))
     return Calibration(
         machine=machine,
@@ -216,11 +234,25 @@ def _chosen(machine: Machine, names: Sequence[str]) -> tuple[Adjustment, ...]:
 
 def _problem(rows: Sequence[Compared], among: tuple[Adjustment, ...]) -> _Problem:
     """Rows of one job are neighbours."""
-    batches = []
+    batches: list[_Batch] = []
+    terms: list[tuple[int, float, float]] = []  # row, seconds, weight
     for mine in _neighbours(rows):
         columns = {each.name: np.array([getattr(one.layout, each.name) for one in mine]) for each in fields(Layout)}
-        batches.append(_Batch(mine[0].job, Layout(**columns), gemm_rate(mine[0].job)))
-    return _Problem(tuple(batches), among, np.array([one.measured for one in rows]))
+        known = [(place, each) for place, one in enumerate(mine) for each in predicted_and_timed(one)]
+        first = sum(int(np.size(batch.layouts.x)) for batch in batches)
+        terms += [(first + place, each.seconds, (each.seconds / mine[place].measured) ** 0.5) for place, each in known]
+        timed = tuple((place, each.operation, each.axis) for place, each in known)
+        batches.append(_Batch(mine[0].job, Layout(**columns), gemm_rate(mine[0].job), timed))
+    owners, seconds, weights = (
+        (np.array(column) for column in zip(*terms, strict=True)) if terms else (np.zeros(0),) * 3
+    )
+    return _Problem(
+        batches=tuple(batches),
+        among=among,
+        measured=np.append([one.measured for one in rows], seconds),
+        weights=np.append(np.ones(len(rows)), np.minimum(weights, 1.0)),
+        owners=np.append(np.arange(len(rows)), owners),
+    )
 
 
 def _neighbours(rows: Sequence[Compared]) -> Iterator[list[Compared]]:
@@ -239,7 +271,7 @@ def _settled(problem: _Problem, rows: Array) -> tuple[list[Adjustment], Array, l
     while True:
         now = problem.only(kept)
         point = now.fit(rows, scale)
-        sigma = _scatter(now.residuals(point[None, :])[0], len(kept))
+        sigma = _scatter(now.residuals(point[None, :])[0, rows], len(kept))
         weak = weakest(now.jacobian(point), sigma, [one.name for one in kept]) if kept else None
         if weak is None:
             return kept, now.fit(rows, _soft(sigma)), left

@@ -30,7 +30,7 @@ def standard_errors(jacobian: Array, sigma: float) -> Array:
 def weakest(jacobian: Array, sigma: float, names: Sequence[str]) -> tuple[int, str] | None:
     """The column that is determined least, and why it is not; None where all are determined well enough.
 
-    >>> weakest(np.array([[1.0, 0.0], [1.0, 0.001]]), 0.05, ["rate", "latency"])
+    >>> weakest(np.array([[1.0, 0.0], [1.0, 0.001]]), 0.05, ["rate", "latency"])  # 0.05: rows scatter by 5 %
     (1, 'hardly any step depends on it: twice as much changes none by more than 0.1 %')
     """
     errors = standard_errors(jacobian, sigma)
@@ -43,7 +43,12 @@ def weakest(jacobian: Array, sigma: float, names: Sequence[str]) -> tuple[int, s
         most = float(np.abs(jacobian[:, place]).max()) * np.log(2.0)
         if most <= _NOTHING:
             return place, "no measured step depends on it"
-        return place, f"hardly any step depends on it: twice as much changes none by more than {100 * most:.2g} %"
+        if most < sigma:
+            return place, f"hardly any step depends on it: twice as much changes none by more than {100 * most:.2g} %"
+        return (
+            place,
+            f"the rows scatter by {100 * sigma:.2g} %, which leaves it uncertain by {100 * alone[place]:.2g} %",
+        )
     other = _nearest(jacobian, place)
     return place, f"the rows cannot tell it from {names[other]}: what one adds, the other can take away"
 

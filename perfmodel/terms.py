@@ -44,6 +44,11 @@ def terms(one: Compared) -> list[Term]:
     return [Term(one.row.line, *key, predicted.get(key), measured.get(key)) for key in keys]
 
 
+def predicted_and_timed(one: Compared) -> list[Timed]:
+    """What was timed of a row's collectives and is predicted to take time, too."""
+    return [term.measured for term in terms(one) if term.measured and term.predicted and term.predicted.seconds > 0]
+
+
 def _predicted(one: Compared) -> dict[Key, Timed]:
     """The step's collectives by operation and axis; a group of one sends nothing."""
     found: dict[Key, Timed] = {}

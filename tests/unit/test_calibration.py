@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perfmodel import adjustments, calibration, calibration_tables, profiles, validate
+from perfmodel import adjustments, calibration, calibration_tables, profiles, runs, terms, validate
 from perfmodel.calibration import calibrate, stated
 from perfmodel.determined import standard_errors, weakest
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.measured import rows_of
 from perfmodel.sources import Source
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "runs.jsonl"
 AXES = ["x", "y", "z", "data"]
 HEADS = ["model", "sequence_length", *AXES, "batch_sequences", "micro_batch", "recompute", "overlap", "step_time_s"]
 LARGE, SMALL = "4096,24,32,,,51200", "512,8,8,,,8192"
@@ -179,3 +180,22 @@ def test_groups_are_left_out_as_a_whole(truth):
         inside = {rows[place].group for place in fold}
         outside = {one.group for place, one in enumerate(rows) if place not in fold}
         assert not inside & outside
+
+
+def test_collectives_that_were_timed_tell_what_noisy_steps_do_not(tmp_path):
+    """Steps scatter by a factor of two, collectives do not: their bandwidth comes back, from them alone."""
+    generator = np.random.default_rng(2)
+    file = rewritten("localhost-cpu", {"inside-bandwidth": 0.6}, tmp_path / "truth.yaml")
+    rows = runs.read(EXAMPLE, machine=file)
+    true = []
+    for one in validate.compare(rows).rows:
+        timed = tuple(term.predicted for term in terms.terms(one))
+        step = one.predicted * 2 ** generator.standard_normal()
+        true.append(replace(one.row, step=step, timed=timed, machine="localhost-cpu"))
+    found = {}
+    for name, kept in (("steps", tuple(replace(row, timed=()) for row in true)), ("all", tuple(true))):
+        compared = validate.compare(replace(rows, rows=kept))
+        chosen = calibration._chosen(profiles.load("localhost-cpu"), ["inside-bandwidth"])
+        problem = calibration._problem(compared.rows, chosen)
+        found[name] = float(np.exp(problem.fit(np.arange(len(kept)), 0.05)[0]))
+    assert abs(found["all"] - 0.6) < 0.06 < abs(found["steps"] - 0.6)
