@@ -13,13 +13,13 @@ from typing import Any
 from perfmodel.gemm import GEMM_SUSTAINED, MEMORY_SUSTAINED
 from perfmodel.machine import GroupBandwidth, Machine
 from perfmodel.settings import CONTENTION, HOST_TIME
-from perfmodel.sources import Figure, Source
+from perfmodel.sources import PLAUSIBLE, Figure, Source
 from perfmodel.units import parse
 
 _BLOCKS = ("device", "fabric", "network", "bandwidth")
 _LATENCIES = ("latency", "bulk_latency", "ring_latency", "far_latency", "startup")
 _LEAST_SHARE = 0.02
-_LEAST_CONTENTION = 0.001
+_LEAST_CONTENTION = parse(PLAUSIBLE["1"][0], "1")  # less is no figure of a profile
 _HOST_TIMES = parse("100 ns", "s"), parse("10 ms", "s")
 _FACTORS = 0.05, 20.0
 

@@ -7,7 +7,7 @@ import numpy as np
 from perfmodel.units import Array
 
 LEAST = 0.25  # standard error of the logarithm from which a parameter counts as not determined
-_NOTHING = 1e-9  # a dependence that is rounding
+_NOTHING = 2.0**-30  # a dependence that is rounding
 
 
 def standard_errors(jacobian: Array, sigma: float) -> Array:

@@ -141,12 +141,6 @@ def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[T
     if same_as != line:
         raise PerfmodelError(f"the same in everything as line {same_as}")
     grid = _grid(values)
-    gpus = _whole(values, "gpus")
-    if grid is not None:
-        product = grid[0] * grid[1] * grid[2] * grid[3]
-        if gpus not in (None, product):
-            raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
-        gpus = product
     if values.get("dtype", "") not in ("", *_DTYPES):
         raise PerfmodelError(f"dtype is {values['dtype']!r}: steps are predicted in {', '.join(_DTYPES)}")
     step, rate = _number(values, "step_time_s"), _number(values, "tokens_per_s_per_gpu")
@@ -159,7 +153,7 @@ def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[T
         scale_layers=_whole(values, "scale_layers"),
         scale_hidden=values.get("scale_hidden", ""),
         sequence=_whole(values, "sequence_length"),
-        gpus=_needed(gpus, "gpus"),
+        gpus=_devices(values, grid),
         grid=grid,
         placement=_placement(values.get("placement", "")),
         batch=_needed(_whole(values, "batch_sequences"), "batch_sequences"),
@@ -184,6 +178,17 @@ def _needed(value: _T | None, column: str) -> _T:
     if value is None:
         raise PerfmodelError(f"{column} is missing ({COLUMNS[column]})")
     return value
+
+
+def _devices(values: Mapping[str, str], grid: tuple[int, int, int, int] | None) -> int:
+    """Those of the grid, which a number beside it must be; without one, that number."""
+    gpus = _whole(values, "gpus")
+    if grid is None:
+        return _needed(gpus, "gpus")
+    product = grid[0] * grid[1] * grid[2] * grid[3]
+    if gpus not in (None, product):
+        raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
+    return product
 
 
 def _grid(values: Mapping[str, str]) -> tuple[int, int, int, int] | None:
