@@ -26,8 +26,8 @@ FLASH_2 = (0.72, 0.62)
 FLASH_1 = (0.46, 0.35)
 # Where a profile says nothing: STREAM reaches 0.85 of the peak on most devices (recalled); products as on Perlmutter,
 # where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets a step's pace.
-_MEMORY_SUSTAINED = 0.85
-_GEMM_SUSTAINED = 0.93
+MEMORY_SUSTAINED = 0.85
+GEMM_SUSTAINED = 0.93
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Chip:
     def of(cls, device: Device, *, gemm: float, host: Seconds, attention: tuple[float, float] = FLASH_2) -> "Chip":
         """A profile's device; `gemm` is the rate of the best large products, of which the sustained share counts."""
         return cls(
-            gemm=gemm * _figure(device.gemm_sustained, _GEMM_SUSTAINED),
-            memory=device.memory_bandwidth.value * _figure(device.memory_sustained, _MEMORY_SUSTAINED),
+            gemm=gemm * _figure(device.gemm_sustained, GEMM_SUSTAINED),
+            memory=device.memory_bandwidth.value * _figure(device.memory_sustained, MEMORY_SUSTAINED),
             units=_figure(device.compute_units, 0.0),
             host=host,
             attention=attention,

@@ -1,19 +1,13 @@
-"""Measured steps from a file of documented columns: every problem with its line, every good row kept.
+"""Measured steps as rows of documented columns: every problem with its line, every good row kept."""
 
-The file is CSV, or holds a JSON object a line, as `perfmodel run` writes it.
-"""
-
-import csv
-import io
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from perfmodel.errors import FileProblems, PerfmodelError, nearest
-from perfmodel.settings import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap
+from perfmodel.settings import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Dtype, Overlap
+from perfmodel.timings import Operation
 
 # Every column with what it holds: the documentation, the check of a file's heading, and the message are made of this.
 COLUMNS: Mapping[str, str] = MappingProxyType(
@@ -26,6 +20,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "kv_heads": "key-value heads; empty: as many as heads",
         "ffn": "width between the two MLP layers; empty: 4 x hidden",
         "vocabulary": "tokens known",
+        "scale_layers": "blocks that the model was made to have, as by `run --scale-layers`; empty: its own",
+        "scale_hidden": "factor of all its widths, as by `run --scale-hidden`; empty: 1",
         "sequence_length": "tokens in a sequence; empty: the model's own",
         "gpus": "devices in all; empty: what the grid has",
         "x": "size of axis X; a row without any axis is compared with the best predicted grid",
@@ -35,12 +31,12 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "tp": "instead: tensor-parallel degree, which is X",
         "fsdp": "instead: degree of sharded data parallelism, which is Z",
         "dp": "instead: data-parallel degree, which is data",
+        "placement": "order of the axes, neighbouring ranks first; empty: y,x,z,data",
         "batch_sequences": "sequences in a step, all devices together",
         "micro_batch": "sequences that a device processes at once; empty: what is predicted to be fastest",
         "recompute": "none, selective or full; empty: what is predicted to be fastest",
         "weight_cache": "none, forward or all; empty: weights are gathered for the forward and the backward pass",
-        "placement": "order of the axes over the ranks, neighbours first; empty: y,x,z,data",
-        "dtype": "bf16, fp16 or fp32, in which the machine's profile must compute as well; empty: as it does",
+        "dtype": "bf16, fp16 or fp32; empty: what the machine trains in",
         "attention": "flash (FlashAttention-2), flash-1 (the first) or materialized; empty: flash",
         "dropout": "yes or no; empty: no",
         "overlap": f"beside computation: of {', '.join(OVERLAPS)}, joined by +; none; empty: the first three",
@@ -53,11 +49,24 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
     }
 )
 _AXES, _ALIASES = ("x", "y", "z", "data"), {"tp": "x", "fsdp": "z", "dp": "data"}
+_PLACED = ("y", "x", "z", "data")
+_DTYPES = ("bf16", "fp16", "fp32")
 _SIZES = ("hidden", "layers", "heads", "kv_heads", "ffn", "vocabulary")
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MOST = 1 << 40
 _LEAST, _GREATEST = 1 / _MOST, 1.0 * _MOST * _MOST  # no step, rate or memory that anyone measured lies outside
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A step's calls of one operation on one axis: how many, bytes of their buffers, seconds alone."""
+
+    operation: Operation
+    axis: str
+    calls: float
+    buffers: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +76,17 @@ class Measurement:
     line: int
     machine: str
     model: str | tuple[int | None, ...]
+    scale_layers: int | None
+    scale_hidden: str
     sequence: int | None
     gpus: int
     grid: tuple[int, int, int, int] | None
+    placement: tuple[str, ...]
     batch: int
     micro_batch: int | None
     recompute: str | None
     weight_cache: str | None
-    placement: tuple[str, ...]
-    dtype: str
+    dtype: Dtype | None
     attention: str
     dropout: bool
     optimizer: str
@@ -85,6 +96,7 @@ class Measurement:
     memory: float | None
     group: str
     source: str
+    timed: tuple[Timed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,66 +107,6 @@ class Reading:
     rows: tuple[Measurement, ...]
     problems: tuple[tuple[int, str], ...]
     dropped: int
-
-
-def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
-    """Read a file; `machine` and `model`, if given, stand for the columns of that name. Raises where no row is good."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-        heads, table, problems = _runs(text) if text.lstrip().startswith("{") else (*_cells(text), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
-    found = rows_of(str(path), heads, table, given={"machine": machine, "model": model})
-    told = tuple(sorted((*problems, *found.problems)))
-    reading = replace(found, problems=told, dropped=found.dropped + len(problems))
-    if not reading.rows:
-        raise FileProblems(
-            str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
-        )
-    return reading
-
-
-def _cells(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Heading and rows of CSV."""
-    lines = csv.reader(io.StringIO(text, newline=""))
-    heads = [head.strip() for head in next(lines, [])]
-    return heads, [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
-
-
-def _runs(text: str) -> tuple[list[str], list[tuple[int, list[str]]], list[tuple[int, str]]]:
-    """Heading and rows of what `perfmodel run` wrote, and the lines that measured nothing that can be compared."""
-    heads, table, problems = list(COLUMNS), [], []
-    for line, written in enumerate(text.split("\n"), start=1):
-        if not written.strip():
-            continue
-        record = _record(written)
-        if reason := _unfit(record):
-            problems.append((line, reason))
-        else:
-            table.append((line, ["" if record.get(head) is None else str(record[head]) for head in heads]))
-    return heads, table, problems
-
-
-def _record(written: str) -> dict[str, Any]:
-    """An object of a line; empty where the line holds none."""
-    try:
-        record = json.loads(written)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _unfit(record: dict[str, Any]) -> str:
-    """Why a result cannot be compared, empty if it can."""
-    if "status" not in record:
-        return "no result of perfmodel run, or one that was cut off as it was written"
-    if record["status"] != "ok":
-        return f"the run ended {record['status']}: {record.get('message', '')}"
-    if record.get("scale_layers") or record.get("scale_hidden"):
-        return "the model was scaled for the run, and is predicted at its own size only"
-    return ""
 
 
 def rows_of(
@@ -168,9 +120,11 @@ def rows_of(
         raise FileProblems(path, [f"{path}:1: column {head!r} is given twice" for head in doubled])
     fixed = {name: value for name, value in (given or {}).items() if value}
     rows = []
+    seen: dict[tuple[str, ...], int] = {}
     for line, cells in table:
         try:
-            rows.append(_row(line, _named(heads, cells) | fixed))
+            first = seen.setdefault(tuple(cells), line)
+            rows.append(row_of(line, _named(heads, cells) | fixed, same_as=first))
         except PerfmodelError as error:
             problems.append((line, str(error)))
     return Reading(path, tuple(rows), tuple(problems), len(table) - len(rows))
@@ -182,15 +136,13 @@ def _named(heads: list[str], cells: list[str]) -> dict[str, str]:
     return dict(zip(heads, (cell.strip() for cell in cells), strict=True))
 
 
-def _row(line: int, values: Mapping[str, str]) -> Measurement:
-    """One row; the first thing wrong with it is raised as a sentence."""
+def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[Timed, ...] = ()) -> Measurement:
+    """One row; the first thing wrong with it is raised as a sentence. `same_as`: where all that it says stood first."""
+    if same_as != line:
+        raise PerfmodelError(f"the same in everything as line {same_as}")
     grid = _grid(values)
-    gpus = _whole(values, "gpus")
-    if grid is not None:
-        product = grid[0] * grid[1] * grid[2] * grid[3]
-        if gpus not in (None, product):
-            raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
-        gpus = product
+    if values.get("dtype", "") not in ("", *_DTYPES):
+        raise PerfmodelError(f"dtype is {values['dtype']!r}: steps are predicted in {', '.join(_DTYPES)}")
     step, rate = _number(values, "step_time_s"), _number(values, "tokens_per_s_per_gpu")
     if step is None and rate is None:
         raise PerfmodelError("neither step_time_s nor tokens_per_s_per_gpu is given")
@@ -198,15 +150,17 @@ def _row(line: int, values: Mapping[str, str]) -> Measurement:
         line=line,
         machine=_needed(values.get("machine") or None, "machine"),
         model=_model(values),
+        scale_layers=_whole(values, "scale_layers"),
+        scale_hidden=values.get("scale_hidden", ""),
         sequence=_whole(values, "sequence_length"),
-        gpus=_needed(gpus, "gpus"),
+        gpus=_devices(values, grid),
         grid=grid,
+        placement=_placement(values.get("placement", "")),
         batch=_needed(_whole(values, "batch_sequences"), "batch_sequences"),
         micro_batch=_whole(values, "micro_batch"),
         recompute=_recompute(values),
         weight_cache=_choice(values, "weight_cache", WEIGHT_CACHES),
-        placement=_placement(values.get("placement", "")),
-        dtype=_choice(values, "dtype", ("bf16", "fp16", "fp32")) or "",
+        dtype=cast("Dtype | None", values.get("dtype") or None),
         attention=_choice(values, "attention", ("flash", "flash-1", "materialized")) or "flash",
         dropout=_boolean(values, "dropout"),
         optimizer=_choice(values, "optimizer", tuple(OPTIMIZERS)) or "adamw",
@@ -216,6 +170,7 @@ def _row(line: int, values: Mapping[str, str]) -> Measurement:
         memory=_number(values, "memory_B"),
         group=values.get("group", ""),
         source=values.get("source", ""),
+        timed=timed,
     )
 
 
@@ -223,6 +178,17 @@ def _needed(value: _T | None, column: str) -> _T:
     if value is None:
         raise PerfmodelError(f"{column} is missing ({COLUMNS[column]})")
     return value
+
+
+def _devices(values: Mapping[str, str], grid: tuple[int, int, int, int] | None) -> int:
+    """Those of the grid, which a number beside it must be; without one, that number."""
+    gpus = _whole(values, "gpus")
+    if grid is None:
+        return _needed(gpus, "gpus")
+    product = grid[0] * grid[1] * grid[2] * grid[3]
+    if gpus not in (None, product):
+        raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
+    return product
 
 
 def _grid(values: Mapping[str, str]) -> tuple[int, int, int, int] | None:
@@ -236,6 +202,13 @@ def _grid(values: Mapping[str, str]) -> tuple[int, int, int, int] | None:
             raise PerfmodelError(f"{column} and {axis} are both given, and both mean {axis}")
         sizes[axis] = size
     return (sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1), sizes.get("data", 1)) if sizes else None
+
+
+def _placement(text: str) -> tuple[str, ...]:
+    axes = tuple(axis.strip() for axis in text.split(",")) if text else _PLACED
+    if sorted(axes) != sorted(_AXES):
+        raise PerfmodelError(f"placement is {text!r}, wanted the four axes in an order, such as {','.join(_PLACED)}")
+    return axes
 
 
 def _model(values: Mapping[str, str]) -> str | tuple[int | None, ...]:
@@ -288,14 +261,6 @@ def _overlap(text: str) -> frozenset[Overlap] | None:
     if unknown := [name for name in names if name not in OVERLAPS]:
         raise PerfmodelError(f"overlap names {unknown[0]!r}, none of {', '.join(OVERLAPS)}")
     return frozenset(kind for kind in OVERLAPS if kind in names)
-
-
-def _placement(text: str) -> tuple[str, ...]:
-    """An order of all four axes, or none where it is not stated."""
-    names = tuple(name.strip() for name in text.lower().split(",") if name.strip())
-    if names and sorted(names) != sorted(_AXES):
-        raise PerfmodelError(f"placement is {text!r}, wanted each of {', '.join(_AXES)} once, neighbours first")
-    return names
 
 
 def _boolean(values: Mapping[str, str], column: str) -> bool:

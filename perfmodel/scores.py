@@ -8,7 +8,7 @@ import numpy as np
 from perfmodel.units import Array
 
 _LEAST = 3  # rows of a group whose order says something
-_FEW = 5
+_SOME, _FEW = 3, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Order:
     """Agreement in order, over groups of rows that differ in their grids only; None where no group is large enough.
 
     Correlations count groups of 3 rows and more in which something varies; hits and regret those of 2 and more.
-    `top1`, `top5`: share of groups whose fastest row is among the 1 or 5 predicted to be fastest. `regret`: measured
-    time of the row predicted to be fastest / time of the fastest.
+    `top1`, `top3`, `top5`: share of groups whose fastest row is among the 1, 3 or 5 predicted to be fastest.
+    `regret`: measured time of the row predicted to be fastest / time of the fastest.
     """
 
     groups: int
@@ -48,6 +48,7 @@ class Order:
     kendall: float | None
     kendall_mean: float | None
     top1: float | None
+    top3: float | None
     top5: float | None
     regret: float | None
     regret_worst: float | None
@@ -66,13 +67,14 @@ class Order:
         return cls(
             len(pairs),
             _median(spearmans), _mean(spearmans), _median(kendalls), _mean(kendalls),
-            _mean([_hit(*pair, 1) for pair in pairs]), _mean([_hit(*pair, _FEW) for pair in pairs]),
+            _hits(pairs, 1), _hits(pairs, _SOME), _hits(pairs, _FEW),
             _mean(regrets), max(regrets, default=None),
         )  # fmt: skip
 
 
-def _hit(predicted: Array, measured: Array, most: int) -> float:
-    return float(int(np.argmin(measured)) in np.argsort(predicted, kind="stable")[:most])
+def _hits(pairs: Sequence[tuple[Array, Array]], most: int) -> float | None:
+    found = [int(np.argmin(measured)) in np.argsort(guess, kind="stable")[:most] for guess, measured in pairs]
+    return _mean([float(hit) for hit in found])
 
 
 def _mean(values: list[float]) -> float | None:

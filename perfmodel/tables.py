@@ -153,7 +153,7 @@ def question_record(explanation: Explanation) -> Record:
     return (
         _job_record(job, int(layout.gpus))
         | _layout_record(job, layout)
-        | {"settings": _settings_record(job.settings), "rejected": _rejected(explanation)}
+        | {"settings": settings_record(job.settings), "rejected": _rejected(explanation)}
     )
 
 
@@ -167,7 +167,7 @@ def _rejected(explanation: Explanation) -> list[Record]:
     return [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections]
 
 
-def _settings_record(settings: Sized) -> Record:
+def settings_record(settings: Sized) -> Record:
     """What a user may choose of how a step is run and counted."""
     return {
         "activation_bytes": settings.activation_bytes,

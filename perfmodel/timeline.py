@@ -15,6 +15,7 @@ from perfmodel.units import parse
 Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
 STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters", "data")
 _QUEUES: tuple[Stream, ...] = ("scatters", "data")
+SLOWED = "slowed by scatters and gradients"  # an event of the compute stream in which nothing is computed
 _MOST_PASSES = 100_000
 _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
@@ -98,7 +99,7 @@ class _Player:
             tails["scatters"] = max(tails["scatters"], both - (self.now - self.turned))
         self.now += max(tails.values())
         lost = sum(max(0.0, self.queued[stream] - tails[stream]) for stream in _QUEUES)
-        self.put("compute", "slowed by scatters and gradients", self.mode.contention * lost)
+        self.put("compute", SLOWED, self.mode.contention * lost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,13 +116,13 @@ def sample(
     columns: Any = np.exp(spread * np.concatenate(drawn, axis=1)).T[:, :, None]
     factors = Inputs(*columns)  # columns in place of numbers: formulas take either
     rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
-    steps = step_time(_scaled(ranking.job, factors), ranking.layouts, rate)
+    steps = step_time(scaled(ranking.job, factors), ranking.layouts, rate)
     own = np.exp(uncertain.model * generator.standard_normal((samples, len(ranking))))
     return Uncertainty(ranking.layouts, steps * own)
 
 
-def _scaled(job: Job, factors: Inputs) -> Job:
-    """The same job on machines with other figures."""
+def scaled(job: Job, factors: Inputs) -> Job:
+    """The same job on machines with other figures; the rate of products and the memory's are not the job's."""
     links, settings = job.bandwidths, job.settings
     return replace(
         job,

@@ -14,18 +14,20 @@ from perfmodel.constraints import first_broken, grid_rules, micro_batch_rule
 from perfmodel.errors import PerfmodelError
 from perfmodel.job import Job
 from perfmodel.layout import AXES, PLACEMENTS, Layout, Placement
-from perfmodel.machine import Machine
+from perfmodel.machine import DtypeRates, Machine
 from perfmodel.measured import Measurement, Reading, shape_of
 from perfmodel.memory import occupy
+from perfmodel.models.scaling import scaled
 from perfmodel.scores import Order, Sizes
 from perfmodel.search import Space, rank
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Dtype, Recompute, Settings, WeightCache
 from perfmodel.step import step_time
 from perfmodel.workload import Model, Transformer
 
 # A weight is gathered for the forward and for the backward pass, as FSDP does, whether or not the latter runs forward
 # again: by recomputation.
 _GATHERED_TWICE: Mapping[str, WeightCache] = {"none": "none", "selective": "none", "full": "forward"}
+_HALVES: tuple[Dtype, ...] = ("bf16", "fp16")  # as fast as each other, and of the same size
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Compared:
     """A measured step with its prediction; `layout` is the row's own, or the best where it names none."""
 
     row: Measurement
+    job: Job
     group: str
     layout: Layout
     predicted: float
@@ -82,9 +85,8 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
         key = _key(row)
         try:
             if key not in jobs:
-                jobs[key] = _job(row, machine(row.machine), model_of(row.model, sequence=row.sequence), base)
+                jobs[key] = _job(row, training_in(row.dtype, machine(row.machine)), _model(row), base)
             _check_count(jobs[key].machine, row.gpus)
-            _check_format(jobs[key], row.dtype)
             batches.setdefault(key, []).append(row)
         except PerfmodelError as error:
             problems[row.line] = str(error)
@@ -121,24 +123,31 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
     return shape.model(f"gpt-h{hidden}-l{layers}")
 
 
+def _model(row: Measurement) -> Model:
+    return scaled(model_of(row.model, sequence=row.sequence), layers=row.scale_layers, hidden=row.scale_hidden)
+
+
+def training_in(dtype: Dtype | None, machine: Machine) -> Machine:
+    """The machine with the rates of the format in which a row's products ran; of the two of 16 bits either will do."""
+    device = machine.device
+    if dtype in (None, device.dtype) or {dtype, device.dtype} <= set(_HALVES):
+        return machine
+    peak, gemm = device.peak.get(dtype), device.gemm.get(dtype)
+    if peak is None:
+        raise PerfmodelError(f"the step is in {dtype}, for which {machine.name} has no rate (it has {device.dtype})")
+    rates = replace(device, peak=DtypeRates(**{dtype: peak}), gemm=DtypeRates(**{dtype: gemm}))
+    return replace(machine, device=rates)
+
+
 def _check_count(machine: Machine, gpus: int) -> None:
     if problem := count_problem(machine, gpus):
         raise PerfmodelError(problem)
 
 
-def _check_format(job: Job, dtype: str) -> None:
-    """Half as wide formats compute alike here; single precision does not."""
-    if dtype and (dtype == "fp32") != (job.dtype == "fp32"):
-        raise PerfmodelError(f"the step ran in {dtype}, but steps on {job.machine.name} are predicted in {job.dtype}")
-
-
-def _placement(row: Measurement) -> int:
-    return PLACEMENTS.index(cast("Placement", row.placement)) if row.placement else 0
-
-
 def _key(row: Measurement) -> tuple[object, ...]:
     """What rows of one job share."""
-    return row.machine, row.model, row.sequence, row.batch, row.attention, row.dropout, row.optimizer, row.overlap
+    shape = row.model, row.scale_layers, row.scale_hidden, row.sequence, row.batch
+    return row.machine, *shape, row.dtype, row.attention, row.dropout, row.optimizer, row.overlap
 
 
 def _job(row: Measurement, machine: Machine, model: Model, base: Settings) -> Job:
@@ -184,11 +193,15 @@ def _layouts(rows: list[Measurement]) -> Layout:
         y,
         z,
         data,
-        placement=np.array([_placement(row) for row in rows]),
+        placement=np.array([_placed(row) for row in rows]),
         micro_batch=np.array([row.micro_batch for row in rows]),
         recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
         weight_cache=np.array([WEIGHT_CACHES.index(cast("WeightCache", one)) for one in caches]),
     )
+
+
+def _placed(row: Measurement) -> int:
+    return PLACEMENTS.index(cast("Placement", row.placement))
 
 
 def _best(job: Job, row: Measurement) -> Compared:
@@ -197,7 +210,7 @@ def _best(job: Job, row: Measurement) -> Compared:
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(
         row.gpus,
-        placements=(_placement(row),),
+        placements=(_placed(row),),
         micro_batch=row.micro_batch,
         recompute=cast("Recompute | None", row.recompute),
         weight_cache=cast("WeightCache | None", row.weight_cache),
@@ -214,8 +227,14 @@ def _best(job: Job, row: Measurement) -> Compared:
 def _compared(job: Job, row: Measurement, layout: Layout, predicted: float, memory: float) -> Compared:
     tokens = job.batch * job.sequence
     measured = row.step if row.step is not None else tokens / ((row.tokens_per_s_per_gpu or 1.0) * row.gpus)
-    group = row.group or f"{row.machine} {job.model.name} s{job.sequence} b{job.batch} g{row.gpus}"
-    return Compared(row, group, layout, float(predicted), float(measured), float(memory))
+    group = row.group or f"{row.machine} {_called(row, job)} s{job.sequence} b{job.batch} g{row.gpus}"
+    return Compared(row, job, group, layout, float(predicted), float(measured), float(memory))
+
+
+def _called(row: Measurement, job: Job) -> str:
+    """A model's name, with what was made of its shape."""
+    layers = f" l{row.scale_layers}" if row.scale_layers else ""
+    return f"{job.model.name}{layers}{f' x{row.scale_hidden}' if row.scale_hidden else ''}"
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
@@ -236,6 +255,7 @@ def _row_record(one: Compared) -> dict[str, Any]:
         "line": row.line,
         "group": one.group,
         "grid": {axis: int(getattr(layout, axis)) for axis in AXES},
+        "placement": ",".join(PLACEMENTS[int(layout.placement)]),
         "micro_batch": int(layout.micro_batch),
         "recompute": RECOMPUTES[int(layout.recompute)],
         "weight_cache": WEIGHT_CACHES[int(layout.weight_cache)],

@@ -78,6 +78,10 @@ def test_both_packages_say_that_they_are_typed(wheel):
     assert {"perfmodel/py.typed", "perfmodel_cli/py.typed"} <= set(wheel.namelist())
 
 
+def test_the_style_and_the_script_of_a_report_are_in_the_wheel(wheel):
+    assert {"perfmodel_cli/report.css", "perfmodel_cli/report.js"} <= set(wheel.namelist())
+
+
 def test_the_licence_is_in_the_wheel(wheel, information, metadata):
     text = wheel.read(f"{information}/licenses/LICENSE").decode()
     assert "Apache License" in text

@@ -22,6 +22,7 @@ from perfmodel_cli import (
     measure_command,
     options,
     printing,
+    report_command,
     run_command,
     sweep_command,
     validation_commands,
@@ -31,11 +32,7 @@ from perfmodel_cli.question import Question, asks, example, gpu_count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perfmodel.search import Ranking
-    from perfmodel.uncertainty import Uncertainty
 
-_EXAMINED = 50  # grids whose uncertainty is looked at: the fastest is never further down
-_SEED = 1  # the same question has the same answer
 _GARBAGE_THRESHOLD = 100_000  # objects: imports alone would set the collector off dozens of times, 8 ms in all
 
 
@@ -52,6 +49,7 @@ models = _typer("Models: presets, parameter and FLOP counts.")
 sweep_command.add_to(app)
 job_command.add_to(app)
 validation_commands.add_to(app)
+report_command.add_to(app)
 run_command.add_to(app)
 dryrun_command.add_to(app)
 import_command.add_to(machines)
@@ -128,24 +126,18 @@ def recommend(
     top: options.Top = 10,
     fix: options.Fix = "",
     maximum: options.Maximum = "",
-    tokens: Annotated[
-        str, typer.Option("--tokens", help="Tokens to train on, such as 300B or 2T: days, node-hours.")
-    ] = "",
-    uncertainty: Annotated[
-        bool, typer.Option("--uncertainty", help="How sure the order is, by the sources of the profile's figures.")
-    ] = False,
+    tokens: options.Tokens = "",
+    uncertainty: options.Doubt = False,
     output: options.Output = options.Format.table,
 ) -> None:
     """Rank all ways to spread a model over some GPUs, and say why the others were turned down."""
-    from perfmodel import advice, tables
-    from perfmodel.baselines import baselines
+    from perfmodel import tables
+    from perfmodel_cli.answers import answer
 
     job = question.job(fix=fix, maximum=maximum)
     devices = gpu_count(job.machine.node_devices, gpus, nodes)
     wanted = counts.tokens(tokens, "--tokens") if tokens else None
-    space = question.space(devices, max(top, _EXAMINED) if uncertainty else top)
-    ranking = advice.recommend(job, space)
-    beside = tables.Beside(baselines(job, space), wanted, _doubt(ranking) if uncertainty else None, shown=top)
+    ranking, beside = answer(job, question.space(devices, top), wanted, uncertain=uncertainty)
     record = tables.ranking_record(ranking, beside)
     _show(record, record["results"], output, lambda: _renderer().ranking(record, ranking))
 
@@ -281,14 +273,6 @@ def _tell_rejections(of: dict[str, Any]) -> None:
         printing.tell(f"rejected by {rejection['rule']}: {rejection['reason']}")
     if of["rejected"]:
         printing.tell("the timeline is of the setting that needs least memory, and cannot run")
-
-
-def _doubt(ranking: "Ranking") -> "Uncertainty":
-    import numpy as np  # its random numbers alone take 8 ms to load
-
-    from perfmodel.uncertainty import sample, sigmas
-
-    return sample(ranking, np.random.default_rng(_SEED), sigmas(ranking.job))
 
 
 def _renderer(name: str = "render") -> ModuleType:

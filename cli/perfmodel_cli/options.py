@@ -65,6 +65,10 @@ WeightCache = Annotated[
     typer.Option("--weight-cache", help="Keep a weight gathered over Z: never, until its backward pass, always."),
 ]
 Top = Annotated[int, typer.Option("--top", help="Grids shown.")]
+Tokens = Annotated[str, typer.Option("--tokens", help="Tokens to train on, such as 300B or 2T: days, node-hours.")]
+Doubt = Annotated[
+    bool, typer.Option("--uncertainty", help="How sure the order is, by the sources of the profile's figures.")
+]
 Placement = Annotated[
     PlacementChoice,
     typer.Option("--placement", help="Axes innermost first: axonn y,x,z,data; paper x,y,z,data; any of 24."),
@@ -105,6 +109,10 @@ Contention = Annotated[
         max=1,
         help="At fidelity full: seconds lost for each second side by side [default: the profile's, else 0.115].",
     ),
+]
+Measured = Annotated[
+    str,
+    typer.Option("--measured", help="JSON lines of `perfmodel run`, or CSV with the columns of docs/validation.md."),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]

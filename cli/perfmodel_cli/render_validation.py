@@ -7,10 +7,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from perfmodel.units import parse
 from perfmodel_cli.cells import add_row, line, table_of
 
 Record = Mapping[str, Any]
 
+_MEGABYTE = parse("1 MB", "B")
 _SHOWN = 40  # rows of a comparison that a table holds; CSV and JSON hold all
 
 
@@ -28,7 +30,25 @@ def comparison(record: Record) -> Group:
     notes = [line(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
     if any(row["best_predicted_grid"] for row in shown):
         notes.append(line("* the file names no grid: the best predicted one"))
-    return Group(table, *notes, *_summary(record["summary"]))
+    beside = [_collectives(record["collectives"])] if record["collectives"] else []
+    return Group(table, *notes, *beside, *_summary(record["summary"]), line(record["verdict"]["sentence"]))
+
+
+def _collectives(found: Sequence[Record]) -> Table:
+    """Every operation on every axis over all rows."""
+    table = table_of(
+        "collective", "axis", "rows", "calls\npredicted", "calls\nmeasured", "MB\npredicted", "MB\nmeasured",
+        "s a call\npredicted", "s a call\nmeasured", "error %\n(median)",
+    )  # fmt: skip
+    for one in found:
+        sizes = [f"{one[name] / _MEGABYTE:.4g}" for name in ("predicted_bytes", "measured_bytes")]
+        calls = [f"{one[name]:g}" for name in ("predicted_calls", "measured_calls")]
+        times = [
+            "-" if one[name] is None else _figure(one[name]) for name in ("predicted_s_a_call", "measured_s_a_call")
+        ]
+        error = "-" if one["error"] is None else _signed(one["error"])
+        add_row(table, one["operation"], one["axis"], str(one["rows"]), *calls, *sizes, *times, error)
+    return table
 
 
 def _summary(summary: Record) -> Sequence[Text]:
@@ -44,7 +64,9 @@ def _summary(summary: Record) -> Sequence[Text]:
                 f"Spearman {_plain(summary['spearman'])} median "
                 f"({_plain(summary['spearman_mean'])} mean), Kendall {_plain(summary['kendall'])} "
                 f"({_plain(summary['kendall_mean'])}); the fastest is predicted first in {_share(summary['top1'])}, "
-                f"among five in {_share(summary['top5'])}; the predicted best takes {summary['regret']:.3f} times the "
+                f""
+                f"among three in {_share(summary['top3'])}, among five in {_share(summary['top5'])}; "
+                f"the predicted best takes {summary['regret']:.3f} times the "
                 f"fastest ({summary['regret_worst']:.3f} at worst)"
             )
         )

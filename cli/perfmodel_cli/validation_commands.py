@@ -1,18 +1,16 @@
-"""The commands that hold predictions against what was measured: compare and validate."""
+"""The commands that hold predictions against what was measured: compare, validate and calibrate."""
 
 import math
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel_cli import options
+from perfmodel_cli import calibrate_command, options
+from perfmodel_cli.dropped import nothing_left, tell
 from perfmodel_cli.question import example
 
-_TOLD = 20  # problems of a file that are told one by one
 _BOUND = 0.25
 
 
@@ -20,30 +18,32 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command()(compare)
     app.command()(validate)
+    calibrate_command.add_to(app)
 
 
 @example("perfmodel compare --measured docs/examples/measured.csv")
 def compare(
-    measured: Annotated[
-        str, typer.Option("--measured", help="CSV with the columns of docs/validation.md, or what run --out wrote.")
-    ],
+    measured: options.Measured,
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
     model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
     output: options.Output = options.Format.table,
     plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
 ) -> None:
-    """Hold predictions against measured steps: errors of size, and of order within groups."""
-    from perfmodel import measured as reading
+    """Hold predictions against measured steps: errors of size, and of order within groups.
+
+    Where `perfmodel run` has timed the collectives, also which of them are off, and what fails most.
+    """
+    from perfmodel import runs, terms
     from perfmodel import validate as validating
     from perfmodel_cli import pictures, printing
 
     file = pictures.wanted(plot)
-    rows = reading.read(Path(measured), machine=machine, model=model)
+    rows = runs.read(Path(measured), machine=machine, model=model)
     found = validating.compare(rows)
     if not found.rows:
-        raise PerfmodelError("\n".join([*found.problems[:_TOLD], f"{measured}: no row to compare"]))
-    _tell(found.problems, found.dropped, len(found.rows) + found.dropped)
-    record = validating.comparison_record(found)
+        raise nothing_left(found.problems, measured, "compare")
+    tell(found.problems, found.dropped, len(found.rows) + found.dropped)
+    record = terms.record(found)
 
     def picture() -> object:
         from perfmodel_cli import render_validation
@@ -84,14 +84,3 @@ def validate(
     summary = record["summary"]
     if not summary["within_bound"]:
         raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")
-
-
-def _tell(problems: Sequence[str], dropped: int, total: int) -> None:
-    """Say on standard error what is wrong with rows that were left out."""
-    lines = list(problems[:_TOLD])
-    if len(problems) > _TOLD:
-        lines.append(f"and {len(problems) - _TOLD} more problems")
-    if dropped:
-        lines.append(f"{dropped} of {total} rows left out")
-    for line in lines:
-        sys.stderr.write(f"perfmodel: {''.join(letter if letter.isprintable() else '?' for letter in line)}\n")

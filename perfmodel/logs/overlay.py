@@ -21,14 +21,14 @@ _TITLE = "; collectives measured"
 _FIXED_BLANK = "\N{NO-BREAK SPACE}"  # keeps a number and its unit on one line
 
 
-def source_key(machine: Machine) -> str:
+def source_key(machine: Machine, word: str = "LOGS") -> str:
     """A key that the machine's sources do not have.
 
     >>> from perfmodel.profiles import load
     >>> source_key(load("perlmutter"))
     'LOGS'
     """
-    keys = ("LOGS", *(f"LOGS-{number}" for number in range(2, len(machine.sources) + 3)))
+    keys = (word, *(f"{word}-{number}" for number in range(2, len(machine.sources) + 3)))
     return next(key for key in keys if key not in machine.sources)
 
 
@@ -56,8 +56,16 @@ def over(machine: Machine, tables: Sequence[Timings], name: str, key: str, of: S
 
 def text(machine: Machine, base: str, key: str, file: Path) -> str:
     """The YAML of what differs from the base."""
+    lines = [*head(machine, base, key, file), "collectives:"]
+    for table in machine.collectives:
+        lines += _table(table)
+    return "\n".join(lines) + "\n"
+
+
+def head(machine: Machine, base: str, key: str, file: Path) -> list[str]:
+    """The lines before what differs: name, base, title and the one source."""
     of = machine.sources[key]
-    lines = [
+    return [
         "format: 1",
         f"name: {_quoted(machine.name)}",
         f"base: {_quoted(_base(base, file))}",
@@ -70,11 +78,7 @@ def text(machine: Machine, base: str, key: str, file: Path) -> str:
         f"    date: {_quoted(of.date)}",
         f"    note: {_quoted(of.note)}",
         "",
-        "collectives:",
     ]
-    for table in machine.collectives:
-        lines += _table(table)
-    return "\n".join(lines) + "\n"
 
 
 def _base(base: str, file: Path) -> str:

@@ -1,0 +1,69 @@
+"""The command that fits a few figures of a profile to measured steps."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options
+from perfmodel_cli.dropped import nothing_left, tell
+from perfmodel_cli.question import example
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(calibrate)
+
+
+@example("perfmodel calibrate --measured docs/examples/runs.jsonl --machine localhost-cpu --out mine.yaml")
+def calibrate(
+    measured: options.Measured,
+    machine: Annotated[str, typer.Option("--machine", help="The machine of all rows, whose profile is fitted.")],
+    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Fit a few figures of a profile to measured steps, and write a profile that lies over it. Needs scipy.
+
+    Robust against outliers and within bounds; figures that the steps do not determine stay as they are. It says whether
+    steps that were left out of the fit are predicted better than before.
+    """
+    from perfmodel import calibration, calibration_tables, files, profiles, runs, validate
+    from perfmodel_cli import printing
+
+    file = _free(out)
+    calibration.check_installed()
+    names = [name.strip() for name in fit.split(",") if name.strip()]
+    known = profiles.load(machine)
+    rows = calibration.stated(runs.read(Path(measured), machine=machine, model=model))
+    compared = validate.compare(rows)
+    if not compared.rows:
+        raise nothing_left(compared.problems, measured, "fit")
+    tell(compared.problems, compared.dropped, len(compared.rows) + compared.dropped)
+    found = calibration.calibrate(compared, known, names)
+    record = calibration_tables.calibration_record(found)
+    text = calibration_tables.profile(found, machine, file, [measured])
+    files.write_new(file, text)
+
+    def picture() -> object:
+        from perfmodel_cli import render_calibration
+
+        return render_calibration.calibration(record)
+
+    printing.show(record, record["parameters"], output.value, picture)
+    printing.tell(f"wrote {out}; to use it: --machine {file if file.parent != Path() else f'./{file}'}")
+
+
+def _free(out: str) -> Path:
+    """The name of a new profile."""
+    from perfmodel.files import check_writable
+
+    path = Path(out)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"--out {out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    if path.exists():
+        raise PerfmodelError(f"{out} is there already; give another name, or move it away first")
+    check_writable(path)
+    return path

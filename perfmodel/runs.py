@@ -1,0 +1,110 @@
+"""Files of measured steps: CSV with the columns of `measured`, or the JSON lines that `perfmodel run` writes."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from perfmodel.errors import FileProblems, PerfmodelError
+from perfmodel.measured import COLUMNS, Measurement, Reading, Timed, row_of, rows_of
+from perfmodel.timings import Operation
+
+_OK = "ok"
+_OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+_MARK = b"\xef\xbb\xbf"  # which some editors put before UTF-8 text
+_MOST = sys.float_info.max
+_SWITCH = {True: "yes", False: "no"}
+
+
+def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
+    """Read a file; `machine` and `model`, if given, stand for the columns of that name. Raises where no row is good."""
+    try:
+        content = path.read_bytes().removeprefix(_MARK)
+        given = {name: value for name, value in (("machine", machine), ("model", model)) if value}
+        reader = _records if content.lstrip().startswith(b"{") else _table
+        reading = reader(str(path), content, given)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
+    if not reading.rows:
+        raise FileProblems(
+            str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
+        )
+    return reading
+
+
+def _table(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
+    lines = csv.reader(io.StringIO(content.decode(), newline=""))
+    heads = [head.strip() for head in next(lines, [])]
+    table = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+    return rows_of(path, heads, table, given=given)
+
+
+def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
+    """One JSON object a line; what is no result, or of a run that did not end well, is told and left out."""
+    rows: list[Measurement] = []
+    problems: list[tuple[int, str]] = []
+    seen: dict[str, int] = {}
+    texts = [(line, text) for line, text in enumerate(content.split(b"\n"), start=1) if text.strip()]
+    for line, text in texts:
+        try:
+            record = _record(text)
+            first = seen.setdefault(json.dumps(record, sort_keys=True), line)
+            timed = tuple(_timed(record.get("communication") or {}))
+            rows.append(row_of(line, {**_cells(record), **given}, same_as=first, timed=timed))
+        except PerfmodelError as error:
+            problems.append((line, str(error)))
+    return Reading(path, tuple(rows), tuple(problems), len(texts) - len(rows))
+
+
+def _record(text: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        raise PerfmodelError("no JSON object: cut off as it was written, or two in one line") from None
+    if not isinstance(record, dict):
+        raise PerfmodelError("no JSON object, wanted one a line, as perfmodel run writes them")
+    status = record.get("status", _OK)
+    if status != _OK:
+        raise PerfmodelError(f"the run did not end well: {status}: {record.get('message', '')}")
+    return record
+
+
+def _cells(record: Mapping[str, Any]) -> dict[str, str]:
+    """The columns that a record has, as text."""
+    return {name: _text(name, record[name]) for name in COLUMNS if record.get(name) is not None}
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return _SWITCH[value]
+    if not isinstance(value, (str, int, float)):
+        raise PerfmodelError(f"{name} is {json.dumps(value)[:40]}, wanted text or a number")
+    return value.strip() if isinstance(value, str) else repr(value)
+
+
+def _timed(communication: Any) -> Iterator[Timed]:
+    """The calls of a step by operation and axis."""
+    for operation, axes in _entries(communication):
+        if operation not in _OPERATIONS:
+            raise PerfmodelError(f"communication names {operation!r}, none of {', '.join(_OPERATIONS)}")
+        for axis, figures in _entries(axes):
+            found = dict(_entries(figures))
+            calls, buffers, seconds = (_positive(found, name, axis) for name in ("calls", "bytes", "seconds"))
+            yield Timed(cast(Operation, operation), axis, calls, buffers, seconds)
+
+
+def _entries(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise PerfmodelError(f"communication holds {json.dumps(value)[:40]}, wanted calls, bytes and seconds")
+    return value.items()
+
+
+def _positive(figures: Mapping[str, Any], name: str, axis: str) -> float:
+    value = figures.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST:
+        raise PerfmodelError(f"communication over {axis} has {name} {value!r}, wanted a number greater than 0")
+    return float(value)
