@@ -122,40 +122,60 @@ def in_flight(layer: Layer, before: str, setting: "Flight") -> Iterator[PerToken
         yield from _attention(layer, setting)
 
 
-def _attention(layer: Attention, setting: "Flight") -> Iterator[PerToken]:
-    """Before the kernel (again), at it, after it.
+def run_again(layer: Attention, setting: "Flight") -> PerToken:
+    """The same for attention's forward pass, beside what it keeps (other layers' needs no more than their backward).
 
-    Before: what queries, keys and values were split from, and queries turned by their positions; without flash copies
-    head by head (of one sequence these are views), the mask, scores beside shares, and the output twice. At it: output,
-    its gradient, those of queries, keys and values; without flash those of values, shares and scores. After it,
-    queries, keys and values are kept no longer; their gradients are turned back (halves in fp32), pass the norms of
-    queries and keys, and are joined.
+    What queries, keys and values were split from, and queries turned by their positions; without flash copies head by
+    head (of one sequence these are views), the mask, scores beside shares, and the output twice.
     """
-    size, queries, keys = setting.element, layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
-    joined, scores = size * (queries + 2 * keys), size * layer.heads * setting.sequence
-    turned = 2.0 * setting.rotary * queries * _FP32
+    size, queries, joined, scores = _sizes(layer, setting)
     if setting.flash:
-        yield PerToken(over_x=joined + turned)
+        return PerToken(over_x=setting.split * (joined + 2.0 * setting.rotary * queries * _FP32))
+    masked = size * setting.sequence * (layer.heads // layer.kv_heads) / setting.sequences
+    copied = joined * (1.0 * (setting.sequences > 1))
+    return PerToken(over_x=setting.split * joined + copied + 2 * size * queries, scores=scores, whole=masked)
+
+
+def _attention(layer: Attention, setting: "Flight") -> Iterator[PerToken]:
+    """At the kernel and after it.
+
+    At it: output, its gradient, those of queries, keys and values; without flash those of values, shares and scores,
+    and where the kernel alone has run again, copies of queries and keys head by head. After it, queries, keys and
+    values are kept no longer; their gradients are turned back (halves in fp32), pass the norms of queries and keys, and
+    are joined.
+    """
+    size, queries, joined, scores = _sizes(layer, setting)
+    if setting.flash:
         yield PerToken(over_x=joined + 2 * size * queries)
     else:
-        masked = size * setting.sequence * (layer.heads // layer.kv_heads) / setting.sequences
-        copied = joined * (1.0 * (setting.sequences > 1))
-        yield PerToken(over_x=joined + copied + 2 * size * queries, scores=scores, whole=masked)
-        yield PerToken(over_x=size * keys, scores=2 * scores)
+        keys = layer.kv_heads * layer.head_dim
+        copied = (1.0 - setting.split) * (setting.sequences > 1) * (queries + keys)
+        yield PerToken(over_x=size * (keys + copied), scores=2 * scores)
+    turned = 2.0 * setting.rotary * queries * _FP32
     normed = (4.0 + setting.copies) * layer.query_key_norm * queries * _FP32
     kept_no_longer = joined + (layer.heads * _FP32 if setting.flash else scores)
     yield PerToken(over_x=joined + max(joined, turned, normed) - kept_no_longer)
 
 
+def _sizes(layer: Attention, setting: "Flight") -> tuple[float, int, float, float]:
+    """(bytes an element, features of queries, bytes a token of queries, keys and values, and of scores)."""
+    size, queries = setting.element, layer.heads * layer.head_dim
+    return size, queries, size * (queries + 2 * layer.kv_heads * layer.head_dim), size * layer.heads * setting.sequence
+
+
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """What decides on a pass's own memory: bytes an element, kernel, sequences and their length, rotary positions."""
+    """What decides on a pass's own memory: bytes an element, kernel, sequences and their length, rotary positions.
+
+    `split`: 1 where queries, keys and values are split from one tensor before, 0 where the kernel alone runs again.
+    """
 
     element: float
     flash: bool
     sequences: Number
     sequence: int
     rotary: bool
+    split: Number
 
     @property
     def copies(self) -> bool:

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from perfmodel.activations import Flight, PerToken, block_activations, block_input, in_flight, kept
+from perfmodel.activations import Flight, PerToken, block_activations, block_input, in_flight, kept, run_again
 from perfmodel.job import Job
 from perfmodel.layout import Layout
-from perfmodel.settings import WEIGHT_CACHES
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.units import Bytes, Count, Number
-from perfmodel.workload import Block, Embedding, Head, Linear
+from perfmodel.workload import Attention, Block, Embedding, Head, Linear
 
 _FP32 = 4
 _SCATTERS = 2  # reduce-scatters under way, each with a whole gradient, beside the one that has just been sent
@@ -99,7 +99,14 @@ def _setting(job: Job, layout: Layout) -> _Setting:
     settings, layers = job.settings, [layer for _, layer in job.model.layers()]
     rotary = not any(isinstance(layer, Embedding) and layer.learned_positions for layer in layers)
     rows, sharded, tensor = job.rows(layout), 1.0 * (layout.z > 1), 1.0 * layout.x * layout.y
-    flight = Flight(settings.activation_bytes, settings.flash_attention, 1.0 * layout.micro_batch, job.sequence, rotary)
+    flight = Flight(
+        element=settings.activation_bytes,
+        flash=settings.flash_attention,
+        sequences=1.0 * layout.micro_batch,
+        sequence=job.sequence,
+        rotary=rotary,
+        split=1.0 * (np.asarray(layout.recompute) != RECOMPUTES.index("selective")),
+    )
     table = _table(job, layout)
     unsent = settings.gradient_bytes / tensor
     sent = unsent * (1.0 + sharded / layout.z)
@@ -199,6 +206,7 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
     if last:
         queue = [(0.0, _heads(at)[1])] if block.checkpointed else []
     left, queue = len(linears), queue[-allowed:] if allowed else []
+    entering = sum(weight for weight, _ in queue), sum(table for _, table in queue)
     for layer, before in reversed(list(block.split())):
         gathered = _gathered(at, block, left, at_work=isinstance(layer, Linear), last=last)
         if isinstance(layer, Linear):
@@ -207,6 +215,8 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
         gradients, tables = sum(weight for weight, _ in queue), sum(table for _, table in queue)
         for made in in_flight(layer, before, at.flight):
             yield _Candidate(made - freed + residual, gathered, gradients, tables)
+        if isinstance(layer, Attention):
+            yield _Candidate(run_again(layer, at.flight) - freed + residual, gathered, *entering)
         freed = freed + kept(layer, before, at.job.settings, at.job.sequence)
         queue = queue[-allowed:] if allowed else []
 
@@ -226,7 +236,7 @@ def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: boo
     use = linears[left - 1] if at_work else 0
     following = left - 1 - at_work
     same = linears[following] if following >= 0 else 0
-    again = block.repeat > 1
+    again = block.repeat > (1 if last else 2)
     wrapped = {False: linears[-1] * again, True: linears[0] * again}
     none, full = (use + ahead * (same or wrapped[mode]) for mode in (False, True))
     remaining = sum(linears[:left])
