@@ -150,7 +150,7 @@ def test_a_count_that_no_grid_fits_names_the_rule_and_counts_that_work(run, refu
 def test_the_nearest_counts_are_the_nearest(run, refused, machine, gpus, batch):
     def asked(count):
         named = ("--model", "gpt-tiny", "--machine", machine, "--batch", batch, "--vocabulary-multiple", 1)
-        return ("recommend", *named, "--gpus", count)
+        return ("recommend", *named, "--fidelity", "flat", "--gpus", count)  # rules know no fidelity
 
     counts = nearest_counts(refused(*asked(gpus)))
     below, above = counts if len(counts) == 2 else (counts[0], gpus)
@@ -170,7 +170,7 @@ def test_the_nearest_counts_are_the_nearest(run, refused, machine, gpus, batch):
     ],
 )
 def test_no_count_between_the_nearest_counts_works(run, refused, question, gpus, batch):
-    asked = ("recommend", *question.split(), "--batch", batch, "--gpus")
+    asked = ("recommend", *question.split(), "--batch", batch, "--fidelity", "flat", "--gpus")
     counts = nearest_counts(refused(*asked, gpus))
     assert all(run(*asked, count).code == 0 for count in counts)
     numbers = {1, 2, 3, 4, 5, 7, 8, 12, 14, 16, 28, 49, 56, 98, 112, 196, 392, 448, 784, 896}  # and their products
