@@ -311,3 +311,20 @@ def test_a_result_that_cannot_be_kept_is_still_shown(folder):
     assert process.returncode == 1
     assert "replaced.jsonl cannot be written: Is a directory" in said
     assert shown.splitlines()[1].startswith("ok,")
+
+
+def test_ranks_that_cannot_be_started_are_a_result_too(folder):
+    done = subprocess.run(
+        command("--grid", "1x1x1x1", "--format", "csv"),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    )
+    assert done.returncode == 1
+    assert "crashed: the ranks could not be started: No usable temporary directory" in done.stderr.replace(
+        "[Errno 2] ", ""
+    )
+    assert done.stdout.splitlines()[1].startswith("crashed,")
