@@ -34,7 +34,8 @@ _GEMM_SUSTAINED = 0.93
 class Chip:
     """What kernels need to know of one device, in plain SI numbers.
 
-    `gemm`: FLOP/s that large matrix products keep up. `memory`: sustained bandwidth. `units`: SMs, CUs or the like.
+    `gemm`: FLOP/s that large matrix products keep up. `memory`: sustained bandwidth. `units`: SMs, CUs or the like; 0
+    for a device that cuts products into no large tiles, as a processor.
     `host`: seconds that the framework takes to issue a kernel. `attention`: share of `gemm` that a flash kernel
     reaches forward and backward at long sequences. `worst_mode`: how much slower the worst of the product's modes is.
     """
@@ -52,7 +53,7 @@ class Chip:
         return cls(
             gemm=gemm * _figure(device.gemm_sustained, _GEMM_SUSTAINED),
             memory=device.memory_bandwidth.value * _figure(device.memory_sustained, _MEMORY_SUSTAINED),
-            units=_figure(device.compute_units, 1.0),
+            units=_figure(device.compute_units, 0.0),
             host=host,
             attention=attention,
         )
@@ -99,17 +100,24 @@ def gemm(*, m: Number, n: Number, k: Number, chip: Chip, element: Bytes = 2, res
 
     arithmetic = waves * 2 * 256 * 128 * (k + 96) / (rate / units); memory = bytes of the three matrices / bandwidth.
     Valid for 16-bit formats and m, n, k of 64 and more. Against 183 products of an A100 (simumax_gemm_efficiency.csv,
-    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes an element read, written.
+    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes an element read, written. Without
+    units arithmetic = 2 m n k / rate: half a core of an EPYC has 33 Gflop/s at m = n = k = 128 and at 1024.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
     >>> float(2 * 4096**3 / gemm(m=4096, n=4096, k=4096, chip=a100) / 1e12)
     253.780
     """
-    deep = (4.0 * _TILE * _TILE) * chip.units / chip.gemm
-    arithmetic = waves(m=m, n=n, k=k, compute_units=chip.units) * ((k + _FILL) * deep)
     moved = (1.0 * m * k + 1.0 * k * n) * element + 1.0 * m * n * result
-    found: Seconds = np.maximum(arithmetic, moved / chip.memory) + _LAUNCH
+    found: Seconds = np.maximum(_arithmetic(m, n, k, chip), moved / chip.memory) + _LAUNCH
     return found
+
+
+def _arithmetic(m: Number, n: Number, k: Number, chip: Chip) -> Seconds:
+    if chip.units == 0:
+        return 2.0 * m * n * k / chip.gemm
+    deep = (4.0 * _TILE * _TILE) * chip.units / chip.gemm
+    tiled: Seconds = waves(m=m, n=n, k=k, compute_units=chip.units) * ((k + _FILL) * deep)
+    return tiled
 
 
 def linear(*, rows: Number, inputs: Number, outputs: Number, chip: Chip, gradient: Bytes = 2) -> LayerTimes:

@@ -53,7 +53,7 @@ class Device:
     """One schedulable device. `gemm` is the rate that large matrix products were measured to reach.
 
     `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run keeps up.
-    `compute_units`: what works on one tile of a matrix product (SM, CU, core); without it tiles are not rounded.
+    `compute_units`: what works on one tile of a matrix product (SM, CU); without it there are none, as on processors.
     `host_time`, `contention`: of the framework on this device; where they are not given, `settings` has them.
     """
 

@@ -200,7 +200,7 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
         queue = [(0.0, _heads(at)[1])] if block.checkpointed else []
     left, queue = len(linears), queue[-allowed:] if allowed else []
     for layer, before in reversed(list(block.split())):
-        gathered = _gathered(at, block, linears, left, at_work=isinstance(layer, Linear))
+        gathered = _gathered(at, block, left, at_work=isinstance(layer, Linear), last=last)
         if isinstance(layer, Linear):
             queue.append((1.0 * layer.weight, 0.0))
             left -= 1
@@ -217,8 +217,9 @@ def _heads(at: _Setting) -> tuple[float, float]:
     return 1.0 * any(head.tied for head in heads), 1.0 * any(not head.tied for head in heads)
 
 
-def _gathered(at: _Setting, block: Block, linears: list[int], left: int, *, at_work: bool) -> Table:
+def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: bool) -> Table:
     """Elements of gathered weights while the backward pass of a block has `left` linear layers to go."""
+    linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
     if not linears:
         return _cached(at)
     ahead = "all-gather" in at.job.settings.overlap
@@ -229,7 +230,7 @@ def _gathered(at: _Setting, block: Block, linears: list[int], left: int, *, at_w
     wrapped = {False: linears[-1] * again, True: linears[0] * again}
     none, full = (use + ahead * (same or wrapped[mode]) for mode in (False, True))
     remaining = sum(linears[:left])
-    everything = _everything(at) - sum(linears[left:])
+    everything = _everything(at) - sum(linears[left:]) - (0 if last else sum(linears))
     return (
         (none, everything, everything),
         (none, everything, everything),

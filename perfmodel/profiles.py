@@ -53,7 +53,8 @@ HELP: Mapping[str, str] = {
     "Device.gemm_efficiency": "share of the peak that they reach, for number formats without a measurement",
     "Device.gemm_sustained": "share of `gemm` that the slowest of a hundred devices keeps up; 0.93 if not given",
     "Device.memory_sustained": "share of `memory_bandwidth` that simple kernels reach; 0.85 if not given",
-    "Device.compute_units": "units that each work on a tile of a matrix product (SM, CU); without them none waits",
+    "Device.compute_units": "units that each work on a tile of a matrix product (SM, CU); without them products are "
+    "cut into no tiles, as on processors",
     "DtypeRates.fp32": "single precision",
     "DtypeRates.tf32": "single precision through the matrix units with shortened factors",
     "DtypeRates.bf16": "bfloat16, accumulated in single precision",

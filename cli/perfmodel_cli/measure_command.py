@@ -67,7 +67,12 @@ def machines_measure(
         with stopped_by_signals():
             runner.follow()
         return
-    ended, stopped = _measured(runner, asked, results)
+    _keep(path, results, output, _measured(runner, asked, results))
+
+
+def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int | None]) -> None:
+    """Make of the results what can be made, and end with the exit code of how the measurement has ended."""
+    ended, stopped = how
     try:
         _show(path, results, output)
     except PerfmodelError as error:

@@ -12,7 +12,9 @@ from perfmodel_cli.render import Record
 
 def measured(record: Record) -> Group:
     """The device's rates, then a row for each operation in each shape of group."""
-    table = table_of("operation", "ranks", "stride", "sizes", "times", "start-up", "95 %", "bandwidth", "95 %", "error")
+    table = table_of(
+        "operation", "ranks", "stride", "sizes", "times", "start-up", "95 %", "bandwidth", "95 %", "error", wraps=False
+    )
     for row in record["collectives"]:
         add_row(
             table, row["operation"], str(row["size"]), str(row["inner"]), str(row["sizes"]), str(row["samples"]),
@@ -37,9 +39,7 @@ def _heading(record: Record) -> Iterator[Text]:
 
 
 def _interval(low: float | None, high: float | None, unit: str) -> str:
-    if low is None:
-        return "-"
-    return f"{show(low, unit)} to {show(high, unit) if high is not None else 'any'}"
+    return "-" if low is None or high is None else f"{show(low, unit)} to {show(high, unit)}"
 
 
 def _notes(record: Record) -> Iterator[Text]:
@@ -50,6 +50,10 @@ def _notes(record: Record) -> Iterator[Text]:
                 for one in row["outliers"]
             )
             yield line(f"off the line of {row['operation']}, {row['size']} ranks, stride {row['inner']}: {named}")
+    yield line(
+        "error = of a time beside the line; a bandwidth without interval is that of the largest call",
+        style="dim",
+    )
     yield line(
         f"{record['measurements']} measurements in {record['results']}, medians of up to {record['rounds']} rounds; "
         f"profile: {record['profile']}",

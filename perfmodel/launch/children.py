@@ -100,19 +100,22 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(seat: Seat, code: int) -> End:
-    """What is known of a rank that has ended: by its own report, by a signal, or by the last thing that it said."""
+    """What is known of a rank that has ended: by its own report, by a signal, or by the last thing that it said.
+
+    A rank that has told what went wrong may still be ended by a signal, as when gloo's threads outlive the interpreter.
+    """
     path = report_path(seat.folder, seat.rank)
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if report and report["status"] == OK:
         return End(seat.rank, OK, record=report)
+    if report:
+        message = f"rank {seat.rank}: {report['message']}"[:_LONGEST]
+        return End(seat.rank, report["status"], message, report["at"])
     if code < 0:
         name = signal.Signals(-code).name
         hint = ", which is also how a host that runs out of memory ends a process" if name == "SIGKILL" else ""
         message = f"rank {seat.rank} was ended by {name}{hint}{_last_said(seat)}"[:_LONGEST]
         return End(seat.rank, CRASHED, message, time.time(), by_signal=True)
-    if report:
-        message = f"rank {seat.rank}: {report['message']}"[:_LONGEST]
-        return End(seat.rank, report["status"], message, report["at"])
     message = f"rank {seat.rank} ended with exit code {code}{_last_said(seat)}"[:_LONGEST]
     return End(seat.rank, CRASHED, message, time.time())
 

@@ -122,6 +122,26 @@ def test_a_shape_has_one_bandwidth_for_the_bytes_of_all_three_operations():
     assert of_shape(fits(found), 1, 4) == pytest.approx(BETA * 4 / 5, rel=0.01)
 
 
+def test_the_largest_call_counts_where_the_line_through_smaller_ones_does_not_tell_it():
+    found = lines(noise=0.02)
+    for point, rounds in found.values.items():
+        if isinstance(point, Collective) and point.bytes == 2.0**30:  # where a cache ends
+            for values in rounds.values():
+                values["seconds"] *= 3
+    one = next(one for one in fits(found) if (one.operation, one.inner, one.size) == ("all-gather", 1, 4))
+    assert not one.holds
+    assert one.bandwidth == pytest.approx(BETA / 3, rel=0.05)
+    assert "of the largest, for which no line holds" in one.words
+
+
+def test_small_messages_alone_promise_no_bandwidth_that_none_of_them_had():
+    found = lines(noise=0.3)
+    found.values = {point: values for point, values in found.values.items() if getattr(point, "bytes", 0) <= 4096}
+    open_ended = [one for one in fits(found) if not one.holds]
+    assert open_ended
+    assert all(one.bandwidth < 4096 / START_UP for one in open_ended)
+
+
 def test_without_a_data_sheet_the_fastest_product_stands_in_for_the_peak(tmp_path):
     machine = written(tmp_path, lines(start=GPU | {"device": "Some CPU"}, noise=0.1))
     assert machine.device.peak.bf16.value >= machine.device.gemm.bf16.value

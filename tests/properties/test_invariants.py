@@ -143,15 +143,15 @@ def test_terms_add_up_to_the_total_and_to_the_sum_of_the_collectives(question, l
     JOBS,
     one_layout(),
     st.sampled_from(["activation_bytes", "weight_bytes", "gradient_bytes", "data_gradient_bytes"]),
-    st.floats(1, 4),
+    st.floats(1, 1.9),  # at twice, activations are fp32, and what is computed in fp32 needs no copy
 )
 def test_more_bytes_are_never_cheaper_in_time_or_memory(question, layout, name, factor):
     settings = replace(question.settings, data_gradient_bytes=question.settings.sent_gradient_bytes)
     larger = replace(settings, **{name: factor * getattr(settings, name)})
     lean, fat = (replace(question, settings=chosen) for chosen in (settings, larger))
-    for measure in (communicate, occupy):
-        before, after = terms(measure(lean, layout)), terms(measure(fat, layout))
-        assert all(after[term] >= before[term] * (1 - 1e-9) for term in before)  # recomputed_block is a difference
+    before, after = terms(communicate(lean, layout)), terms(communicate(fat, layout))
+    assert all(after[term] >= before[term] for term in before)
+    assert occupy(fat, layout).total >= occupy(lean, layout).total * (1 - 1e-9)  # terms are those of the fullest moment
 
 
 @given(size=st.integers(1, 4096), buffer=st.floats(0, 1e15), bandwidth=st.floats(1, 1e13))
@@ -284,14 +284,14 @@ FINER = st.sampled_from(["x", "y", "z"])
 
 @given(JOBS, one_layout(), FINER, st.sampled_from([2, 3, 4]))
 def test_what_is_stored_never_grows_as_an_axis_grows(question, layout, axis, factor):
-    """Weights, gradients, optimizer, activations, logits; not what is gathered (from Z = 2 on) nor communicators."""
+    """Not what is gathered (from Z = 2 on) nor communicators; what tokens take is of the fullest moment."""
     question = replace(question, settings=replace(question.settings, vocabulary_multiple=0))  # padding grows with x y
     finer = replace(layout, **{axis: factor * getattr(layout, axis)})
     before, after = occupy(question, layout), occupy(question, finer)
-    for name in ("weights", "gradients", "optimizer", "activations", "recomputed_block", "logits"):
+    for name in ("weights", "gradients", "optimizer"):
         assert getattr(after, name) <= getattr(before, name) * (1 + 1e-9), name
     if layout.z > 1:
-        assert after.gathered_weights <= before.gathered_weights * (1 + 1e-12)
+        assert after.total - after.communicators <= (before.total - before.communicators) * (1 + 1e-9)
 
 
 @given(JOBS, one_layout())

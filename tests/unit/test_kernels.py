@@ -44,6 +44,15 @@ def test_tiles_are_laid_the_way_that_needs_fewer():
     assert waves(m=2560, n=128, k=64, compute_units=1) == 10
 
 
+def test_a_processor_cuts_no_tiles_so_that_its_products_take_what_their_flops_do():
+    processor = Chip(gemm=30e9, memory=10e9, units=0)
+    whole = gemm(m=512, n=512, k=512, chip=processor)
+    assert whole == pytest.approx(2 * 512**3 / 30e9, rel=0.001)
+    assert gemm(m=512, n=32, k=512, chip=processor) == pytest.approx(whole / 16, rel=0.02)
+    rows = np.array([32, 512])
+    assert list(gemm(m=512, n=rows, k=512, chip=processor)) == [gemm(m=512, n=n, k=512, chip=processor) for n in rows]
+
+
 def test_a_deep_product_loses_nothing_to_its_last_wave():
     even = 32 * 33 / 2 / 108
     assert waves(m=32 * 128, n=33 * 128, k=1e9, compute_units=108) == pytest.approx(even, rel=1e-4)
@@ -183,7 +192,7 @@ def test_a_chip_takes_the_profile_s_sustained_rates():
     chip = Chip.of(device, gemm=271.2e12, host=1e-5)
     assert chip == Chip(gemm=271.2e12 * 0.927, memory=2039e9 * 0.85, units=108, host=1e-5)
     bare = replace(device, gemm_sustained=None, memory_sustained=None, compute_units=None)
-    assert Chip.of(bare, gemm=1e14, host=42e-6) == Chip(gemm=1e14 * 0.93, memory=2039e9 * 0.85, units=1, host=42e-6)
+    assert Chip.of(bare, gemm=1e14, host=42e-6) == Chip(gemm=1e14 * 0.93, memory=2039e9 * 0.85, units=0, host=42e-6)
 
 
 def test_weights_in_another_format_are_cast_before_the_two_products_that_they_are_in():

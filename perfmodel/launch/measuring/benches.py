@@ -25,7 +25,7 @@ from perfmodel.models.scaling import scaled
 from perfmodel.units import parse
 
 _BURST = parse("20 ms", "s")  # of calls that one look at the clock is for
-_MOST_CALLS = 1000
+_MOST_CALLS = 500
 _RUNS = 3
 _ISSUED_RUNS = 7
 _WIDTH = 256  # of the products beside an all-reduce

@@ -17,7 +17,11 @@ _NAMED = 3  # outliers in a sentence
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds)."""
+    """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds).
+
+    `largest_rate` is the bus bandwidth of the largest call, `holds` whether the line tells it: it has an end to its
+    bandwidth, and the largest size is not off it in most rounds, as where caches end.
+    """
 
     operation: Operation
     inner: int
@@ -26,14 +30,18 @@ class Fit:
     sizes: int
     samples: int
     largest_rate: float
+    holds: bool
     outliers: tuple[tuple[float, int, float], ...]
 
     @property
     def bandwidth(self) -> float:
-        """Bus bandwidth of large calls: the line's, or that of the largest call where the line has no end to it."""
-        interval = self.line.beta_interval
-        known = interval is not None and np.isfinite(interval[1])
-        return float(self.line.beta) if known else self.largest_rate
+        """Bus bandwidth of large calls: the line's where that holds for them."""
+        return float(self.line.beta) if self.holds else self.largest_rate
+
+    @property
+    def bandwidth_interval(self) -> tuple[float, float] | None:
+        """Where it lies with 95 %; None for that of the largest call."""
+        return self.line.beta_interval if self.holds else None
 
     @property
     def alpha(self) -> float:
@@ -44,7 +52,8 @@ class Fit:
     def words(self) -> str:
         """In a sentence, with intervals of 95 %, the error, and what lies off the line."""
         alpha = _with_interval(self.alpha, self.line.alpha_interval, "s")
-        beta = _with_interval(float(self.line.beta), self.line.beta_interval, "B/s")
+        beta = _with_interval(self.bandwidth, self.bandwidth_interval, "B/s")
+        beta += "" if self.holds else " (of the largest, for which no line holds)"
         told = f"{self.operation} of {self.size} ranks, stride {self.inner}: {alpha} and {beta}"
         return f"{told}, error {self.line.error:.0%} over {self.samples} times of {self.sizes} sizes{self._off()}"
 
@@ -63,7 +72,7 @@ def _with_interval(value: float, interval: tuple[float, float] | None, unit: str
     """A number and where it lies with 95 %."""
     if interval is None:
         return show(value, unit)
-    low, high = (show(end, unit) if np.isfinite(end) else "any" for end in interval)
+    low, high = (show(end, unit) for end in interval)
     return f"{show(value, unit)} ({low} to {high})"
 
 
@@ -91,7 +100,9 @@ def _fit(lines: Lines, points: list[Collective]) -> Fit | None:
         return None
     rate = float(traffic(last.operation, last.bytes, last.size)) / lines.median(last)
     outliers = tuple(samples[place] for place in line.outliers)
-    return Fit(first.operation, first.inner, first.size, line, len(points), len(samples), rate, outliers)
+    holds = line.beta_interval is not None and bool(np.isfinite(line.beta_interval[1]))
+    holds &= 2 * sum(size == last.bytes for size, _, _ in outliers) <= len(lines.values[last])
+    return Fit(first.operation, first.inner, first.size, line, len(points), len(samples), rate, holds, outliers)
 
 
 def of_shape(every: Iterable[Fit], inner: int, size: int) -> float | None:

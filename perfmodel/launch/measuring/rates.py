@@ -1,13 +1,16 @@
 """What the lines say of a device: rates of products, memory bandwidth, time to issue a kernel, contention."""
 
+import math
 import statistics
 from collections.abc import Mapping
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import MODES, STREAMS, Beside, Issue, Product, Stream
+from perfmodel.sources import PLAUSIBLE
 from perfmodel.units import parse
 
-_LEAST_SHARE, _MOST_SHARE = 0.001, 1.0  # of contention: what a profile takes
+_LEAST_SHARE, _MOST_SHARE = parse(PLAUSIBLE["1"][0], "1"), 1.0  # of contention: what a profile takes
+_LARGER = 64  # a shape with so much of the largest one's work is no small one
 _LEAST_ISSUE = parse("1 ns", "s")  # a difference of two times that noise has made negative
 
 
@@ -21,8 +24,14 @@ def products(lines: Lines, dtype: str) -> dict[tuple[int, int, int], Mapping[str
 
 
 def best_product(lines: Lines, dtype: str) -> tuple[tuple[int, int, int], float] | None:
-    """The shape that is fastest in all three modes together, and its FLOP/s."""
-    together = {shape: statistics.harmonic_mean(rates.values()) for shape, rates in products(lines, dtype).items()}
+    """Of the larger shapes the one that is fastest in all three modes together, and its FLOP/s."""
+    every = products(lines, dtype)
+    most = max((math.prod(shape) for shape in every), default=0)
+    together = {
+        shape: statistics.harmonic_mean(rates.values())
+        for shape, rates in every.items()
+        if math.prod(shape) * _LARGER >= most
+    }
     return max(together.items(), key=lambda pair: pair[1], default=None)
 
 

@@ -32,7 +32,7 @@ def summary(lines: Lines, found: Sequence[Fit], profile: str, results: str) -> d
 
 
 def _row(one: Fit) -> dict[str, Any]:
-    alphas, betas = one.line.alpha_interval or (None, None), one.line.beta_interval or (None, None)
+    alphas, betas = one.line.alpha_interval or (None, None), one.bandwidth_interval or (None, None)
     return {
         "operation": one.operation,
         "inner": one.inner,
@@ -42,9 +42,9 @@ def _row(one: Fit) -> dict[str, Any]:
         "alpha_s": one.alpha,
         "alpha_low_s": alphas[0],
         "alpha_high_s": alphas[1],
-        "beta_B_per_s": float(one.line.beta),
+        "beta_B_per_s": one.bandwidth,
         "beta_low_B_per_s": betas[0],
-        "beta_high_B_per_s": betas[1] if betas[1] != float("inf") else None,
+        "beta_high_B_per_s": betas[1],
         "error": one.line.error,
         "outliers": [
             {"size_B": size, "round": number + 1, "time_s": seconds} for size, number, seconds in one.outliers
