@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from perfmodel.launch.experiment import Experiment
     from perfmodel.launch.results import Record
 
+_WEEK = 7 * 24 * 60 * 60  # seconds; torch waits for no longer than 24 days
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
@@ -41,6 +43,8 @@ def run(
     """
     if resume and not out:
         raise UsageError("--resume needs --out, the file that holds what is done")
+    if not timeout <= _WEEK:  # nor is NaN
+        raise UsageError(f"--timeout {timeout:g}: wanted at most {_WEEK}, a week")
     need_torch("perfmodel run")
     from perfmodel.launch.environment import place
     from perfmodel.launch.runner import Runner
@@ -88,10 +92,12 @@ def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple
     yield from done.items()
     wanted = [number for number in range(len(runner.experiments)) if number not in done]
     for number, record in runner.run(wanted, lambda number: _announce(runner.experiments, number)):
-        if path is not None:
-            results.append(path, record)
         _tell(_outcome(runner.experiments[number], record))
-        yield number, record
+        try:
+            if path is not None:
+                results.append(path, record)
+        finally:
+            yield number, record
 
 
 def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:

@@ -98,7 +98,7 @@ class RunQuestion:
         str, typer.Option("--load", help="Go on from the checkpoint in this folder, whatever grid has written it.")
     ] = ""
     save: Annotated[str, typer.Option("--save", help="Write a checkpoint into this folder after the last step.")] = ""
-    seed: Annotated[int, typer.Option("--seed", help="Of weights, tokens, and sample:N.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights, tokens, and sample:N.")] = 0
 
     def experiments(self, place: "Place | None") -> "list[Experiment]":
         """The runs in order; every rank of a launch comes to the same list."""

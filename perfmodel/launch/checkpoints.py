@@ -35,6 +35,8 @@ from perfmodel.launch.optimizer import Optimizer
 from perfmodel.launch.parameters import Flat, Held, Piece
 
 _STEPS = "steps"
+# What reading bytes that are no metadata raises: of the file, of pickle, of an object of another kind.
+_TORN = (OSError, EOFError, UnpicklingError, AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +70,20 @@ class _Part:
 Parts = dict[str, _Part]
 
 
+def prepare(folder: str | Path) -> None:
+    """Make the folder of a checkpoint, or raise where none can be saved: known before training, not after it."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        held = Path(folder, ".metadata").exists()
+    except OSError as error:
+        raise PerfmodelError(f"no checkpoint can be written in {folder}: {error.strerror}") from None
+    if held:
+        raise PerfmodelError(f"{folder} holds a checkpoint already; give another folder or remove it")
+
+
 def save(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> None:
     """Write weights, moments and the number of steps; all ranks call this. The folder must hold no checkpoint."""
-    if Path(folder, ".metadata").exists():
-        raise PerfmodelError(f"{folder} holds a checkpoint already; give another folder or remove it")
+    prepare(folder)
     steps = torch.tensor([[optimizer.steps]])
     planner = _Writing(_parts(flat, optimizer, grid, steps))
     with _told(f"the checkpoint in {folder} could not be written"):
@@ -84,7 +96,7 @@ def load(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> in
     parts, reader = _parts(flat, optimizer, grid, steps), FileSystemReader(folder)
     try:
         metadata = reader.read_metadata()
-    except (OSError, EOFError, UnpicklingError) as error:
+    except _TORN as error:
         raise PerfmodelError(f"{folder} holds no checkpoint that was completely written: {error}") from error
     _compare(folder, metadata, parts)
     with _told(f"the checkpoint in {folder} cannot be read"):

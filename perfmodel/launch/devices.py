@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.launch.experiment import AUTO, Backend, Dtype, Seat
+from perfmodel.launch.experiment import AUTO, USUAL_DTYPES, Backend, Dtype, Seat
 from perfmodel.units import KIBI
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
@@ -28,13 +28,15 @@ class Device:
         """On a GPU nccl (which is RCCL on AMD's) and bf16, on a processor gloo and fp32, unless told otherwise."""
         if backend == AUTO:
             backend = "nccl" if torch.cuda.is_available() else "gloo"
+        if dtype == AUTO:
+            dtype = USUAL_DTYPES[backend]
         if backend == "gloo":
             if seat.threads is not None:
                 torch.set_num_threads(seat.threads)
-            return cls(torch.device("cpu"), backend, "fp32" if dtype == AUTO else dtype)
+            return cls(torch.device("cpu"), backend, dtype)
         device = torch.device("cuda", _index(seat))
         torch.cuda.set_device(device)
-        return cls(device, backend, "bf16" if dtype == AUTO else dtype)
+        return cls(device, backend, dtype)
 
     @property
     def torch_dtype(self) -> torch.dtype:

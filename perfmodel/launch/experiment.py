@@ -20,6 +20,7 @@ from perfmodel.workload import Embedding
 AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 on processors
 Backend = Literal["auto", "gloo", "nccl"]
 Dtype = Literal["auto", "fp32", "bf16", "fp64"]
+USUAL_DTYPES: dict[str, Dtype] = {"nccl": "bf16", "gloo": "fp32"}
 # Where no machine is named, rules that a grid must keep still need a profile to be asked with; none depends on it.
 _ANY_MACHINE = "localhost-cpu"
 
@@ -133,8 +134,11 @@ class Experiment:
         }
 
     def answered_by(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record is of this very run; what was left to the device may be anything."""
-        return all(record.get(name) == value for name, value in asdict(self).items() if value != AUTO)
+        """Whether a record is of this very run; a backend left to the device may be any, with its own format."""
+        asked = asdict(self)
+        if self.dtype == AUTO:
+            asked["dtype"] = USUAL_DTYPES.get(record.get("backend", ""))
+        return all(record.get(name) == value for name, value in asked.items() if value != AUTO)
 
 
 def job_of(

@@ -13,6 +13,11 @@ from perfmodel.launch.experiment import Experiment
 Record: TypeAlias = dict[str, Any]
 OK = "ok"
 SCHEMA = 1
+# What a good record is shown by, beside what was asked.
+_MEASURED = {
+    "backend", "communication", "dtype", "hardware", "losses", "memory_B", "model_flops_utilization", "step_time_min_s",
+    "step_time_s", "tokens_per_s",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,19 @@ class Kept:
 
     def answer(self, experiment: Experiment) -> Record | None:
         """The latest good record of this very run."""
-        found = (one for one in reversed(self.records) if one["status"] == OK and experiment.answered_by(one))
+        found = (one for one in reversed(self.records) if _is_good(one) and experiment.answered_by(one))
         return next(found, None)
+
+
+def _is_good(record: Record) -> bool:
+    """Whether a run came to its end, and all that is shown of it is there."""
+    return record["status"] == OK and record.get("schema") == SCHEMA and record.keys() >= _MEASURED
 
 
 def read(path: Path) -> Kept:
     """The records of a file; none where there is no file. A line that was cut off as it was written is passed over."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a device may have no end
+        raise PerfmodelError(f"{path} is a device or a pipe; results are kept in a file")
     try:
         lines = path.read_bytes().splitlines() if path.exists() else []
     except OSError as error:

@@ -99,8 +99,11 @@ class Runner:
         experiment, start = self.experiments[number], time.monotonic()
         asked = {"status": OK, "schema": SCHEMA, "message": "", **asdict(experiment), "gpus": experiment.ranks}
         stamp = {"started": datetime.now(UTC).isoformat(timespec="seconds"), "perfmodel_version": __version__}
-        with tempfile.TemporaryDirectory(prefix="perfmodel-run-") as folder:
-            found = self._attempt(number, hub, folder)
+        try:
+            with tempfile.TemporaryDirectory(prefix="perfmodel-run-") as folder:
+                found = self._attempt(number, hub, folder)
+        except OSError as error:  # no room for a folder, or too many processes or files
+            found = {"status": CRASHED, "message": f"the ranks could not be started: {error}"}
         found |= experiment.derived(found)
         return asked | stamp | {"wall_s": round(time.monotonic() - start, 3)} | found
 

@@ -103,8 +103,10 @@ def _mapped(path: Path) -> np.ndarray[Any, Any]:
             tokens = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
             tokens = np.memmap(path, dtype=_FORMATS[path.suffix], mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:
         raise PerfmodelError(f"{path} cannot be read as tokens: {error}") from error
+    if not isinstance(tokens, np.ndarray):  # an archive of several
+        raise PerfmodelError(f"{path} is no .npy file, by what is in it; wanted what numpy.save writes")
     if tokens.ndim != 1 or tokens.dtype.kind != "u" or tokens.dtype.itemsize not in (2, 4):
         raise PerfmodelError(
             f"{path} holds {tokens.dtype} of shape {tokens.shape}; wanted a vector of uint16 or uint32"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import torch
 import torch.distributed as dist
@@ -115,7 +115,7 @@ def _store(seat: Seat, patience: timedelta) -> Any:
     """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
     place = urlsplit(seat.store)
     if place.scheme == "file":
-        return dist.FileStore(place.path, seat.world)  # type: ignore[attr-defined]
+        return dist.FileStore(unquote(place.path), seat.world)  # type: ignore[attr-defined]
     host, port = place.hostname or "", place.port or 0
     return dist.TCPStore(host, port, seat.world, is_master=seat.rank == 0, timeout=patience)  # type: ignore[attr-defined]
 
@@ -125,6 +125,8 @@ class _Measured:
 
     def __init__(self, experiment: Experiment, grid: Grid, device: Device) -> None:
         self.experiment, self.grid, self.device = experiment, grid, device
+        if experiment.save:
+            checkpoints.prepare(experiment.save)
         self.job, layout = experiment.job(), experiment.layout()
         plan = Plan.of(
             grid,

@@ -84,6 +84,16 @@ def test_a_host_time_that_makes_no_sense_is_refused(refused, run, value):
     assert run(*asked).code == 2
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "1e300", "0", "-1"])
+def test_a_time_that_no_run_can_be_given_is_refused(refused, value):
+    text = refused("run", "--model", "gpt-tiny", "--grid", "1x1x1x1", "--timeout", value)
+    assert "--timeout" in text
+
+
+def test_a_seed_below_zero_is_refused(refused):
+    assert "--seed" in refused("run", "--model", "gpt-tiny", "--grids", "sample:2", "--nproc", "2", "--seed", "-1")
+
+
 @pytest.mark.parametrize("optimizer", ["nope", "", "Adam"])
 def test_an_unknown_optimizer_is_refused_with_those_known(refused, optimizer):
     text = refused(*arguments({"--optimizer": optimizer}))

@@ -1,5 +1,7 @@
 """A checkpoint belongs to no grid: training goes on on another as if nothing had happened."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -95,3 +97,7 @@ def test_a_checkpoint_is_not_overwritten_and_a_torn_one_is_not_read(tmp_path):
         stored.write_bytes(stored.read_bytes()[:100])
     with pytest.raises(PerfmodelError, match="cannot be read; rank 0"):
         checkpoints.load(tmp_path / "one", mine.flat, mine.optimizer, grid)
+    for garbage in (b"hello", b"\x80\x02", b"\xff\xff", pickle.dumps([1]), b"cos\nnowhere\n.", b"cnowhere\nx\n."):
+        (tmp_path / "one" / ".metadata").write_bytes(garbage)
+        with pytest.raises(PerfmodelError, match="holds no checkpoint that was completely written"):
+            checkpoints.load(tmp_path / "one", mine.flat, mine.optimizer, grid)

@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +101,22 @@ def test_a_file_of_something_else_is_not_added_to(tmp_path):
     path.write_text("# notes\n")
     with pytest.raises(PerfmodelError, match=r"notes\.txt:1 is no result of perfmodel run"):
         results.read(path)
+
+
+def test_results_are_kept_in_a_file_only():
+    with pytest.raises(PerfmodelError, match="/dev/full is a device or a pipe"):
+        results.read(Path("/dev/full"))
+
+
+def test_a_record_answers_only_where_all_that_is_shown_is_there():
+    (one,) = asked(grid="1x1x1x1")
+    found = {"backend": "gloo", "dtype": "fp32", "communication": {}, "hardware": "a", "losses": [9.0], "memory_B": 1}
+    found |= {"step_time_s": 1.0, "step_time_min_s": 1.0, **one.rates(1.0, "fp32")}
+    whole = {**asdict(one), "status": "ok", "schema": results.SCHEMA, **found}
+    assert results.Kept((whole,), ()).answer(one) == whole
+    for lost in ("schema", "step_time_s", "losses", "memory_B"):
+        part = {name: value for name, value in whole.items() if name != lost}
+        assert results.Kept((part,), ()).answer(one) is None
 
 
 def test_rates_count_three_passes_of_the_model():

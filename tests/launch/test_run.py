@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -150,9 +151,10 @@ def test_resume_passes_over_what_is_done_and_names_a_line_that_was_cut_off(kept,
 
 def test_resume_runs_a_question_that_differs_in_one_setting(kept):
     (record,) = records(kept)
-    asked = {name: record[name] for name in Experiment.__dataclass_fields__}
+    asked = {name: record[name] for name in (one.name for one in fields(Experiment))}
     assert Experiment(**asked).answered_by(record)
     assert Experiment(**{**asked, "dtype": "auto"}).answered_by(record)
+    assert not Experiment(**{**asked, "dtype": "auto"}).answered_by({**record, "dtype": "fp64"})
     assert not Experiment(**{**asked, "seed": 1}).answered_by(record)
     assert not Experiment(**{**asked, "micro_batch": 2}).answered_by(record)
 
@@ -274,6 +276,55 @@ def test_a_run_goes_on_from_the_checkpoint_of_another_grid(folder):
     assert second.returncode == 0, second.stderr
     straight, before, after = (record["losses"] for record in records(through))
     assert before + after == pytest.approx(straight, rel=1e-5)
-    again = ended("--grid", "1x2x1x1", "--save", "half", folder=folder)
-    assert again.returncode == 1
-    assert "half holds a checkpoint already" in again.stderr
+
+
+def test_where_no_checkpoint_can_be_saved_nothing_is_trained(folder):
+    (folder / "held").mkdir()
+    (folder / "held" / ".metadata").touch()
+    start = time.monotonic()
+    for target, sentence in (
+        ("held", "held holds a checkpoint already"),
+        ("tiny.yaml", "no checkpoint can be written"),
+    ):
+        done = ended("--grid", "1x1x1x1", "--save", target, folder=folder, steps=100_000)
+        assert done.returncode == 1
+        assert sentence in done.stderr
+    assert time.monotonic() - start < _PATIENCE
+
+
+def test_ranks_meet_in_a_temporary_folder_of_any_name(folder, monkeypatch):
+    named = folder / "ränke 100% #1?"
+    named.mkdir()
+    monkeypatch.setenv("TMPDIR", str(named))
+    done = ended("--grid", "1x1x1x2", "--timeout", "60", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert not list(named.glob("perfmodel-run-*"))
+
+
+def test_a_result_that_cannot_be_kept_is_still_shown(folder):
+    out = folder / "replaced.jsonl"
+    process = started("--grid", "1x1x1x1", "--out", out, "--format", "csv", folder=folder)
+    in_training(process, 0)
+    out.unlink()
+    out.mkdir()
+    shown, said = process.communicate(timeout=_PATIENCE)
+    assert process.returncode == 1
+    assert "replaced.jsonl cannot be written: Is a directory" in said
+    assert shown.splitlines()[1].startswith("ok,")
+
+
+def test_ranks_that_cannot_be_started_are_a_result_too(folder):
+    done = subprocess.run(
+        command("--grid", "1x1x1x1", "--format", "csv"),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    )
+    assert done.returncode == 1
+    assert "crashed: the ranks could not be started: No usable temporary directory" in done.stderr.replace(
+        "[Errno 2] ", ""
+    )
+    assert done.stdout.splitlines()[1].startswith("crashed,")

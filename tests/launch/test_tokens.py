@@ -72,6 +72,7 @@ def test_a_batch_that_ranks_cannot_share_is_refused():
     [
         ("text.bin", b"1234", "wanted .npy, .uint16 or .uint32"),
         ("text.npy", b"1234", "cannot be read as tokens"),
+        ("text.npy", b"", "cannot be read as tokens"),
         ("text.uint16", b"123", "cannot be read as tokens"),
         ("text.uint16", b"1234", "has 2 tokens; a sequence of 4 needs 5"),
         ("text.uint32", b"\xff" * 20, "holds token 4294967295; the model's vocabulary ends at 255"),
@@ -82,6 +83,13 @@ def test_what_is_no_token_file_is_refused(tmp_path, name, content, message):
     path.write_bytes(content)
     with pytest.raises(PerfmodelError, match=message):
         TokenFile(path, vocabulary=256, length=4).read(0, 1)
+
+
+def test_an_archive_by_the_name_of_a_vector_is_refused(tmp_path):
+    np.savez(tmp_path / "text.npz", tokens=np.arange(9, dtype=np.uint16))
+    (tmp_path / "text.npz").rename(tmp_path / "text.npy")
+    with pytest.raises(PerfmodelError, match="by what is in it"):
+        TokenFile(tmp_path / "text.npy", vocabulary=256, length=4)
 
 
 def test_a_missing_file_and_a_file_of_other_numbers_are_refused(tmp_path):
