@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group
 from rich.text import Text
 
+from perfmodel.launch.results import loss_text
 from perfmodel.units import GIBI
 from perfmodel_cli.cells import add_row, line, percent, table_of
 from perfmodel_cli.render import Clock, Record
@@ -53,7 +54,7 @@ def _cells(row: Record, clock: Clock) -> list[str]:
         *asked, clock.show(row["step_time_s"], digits=4), clock.show(row["step_time_min_s"], digits=4),
         f"{row['tokens_per_s']:,.0f}", percent(row["model_flops_utilization"]),
         *(clock.show(seconds) for seconds in (*named, sum(spent.values()))),
-        f"{row['memory_B'] / GIBI:.2f}", f"{row['losses'][0]:.3f} to {row['losses'][-1]:.3f}",
+        f"{row['memory_B'] / GIBI:.2f}", f"{loss_text(row['losses'][0])} to {loss_text(row['losses'][-1])}",
     ]  # fmt: skip
 
 

@@ -107,11 +107,12 @@ def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:
 
 
 def _outcome(experiment: "Experiment", record: "Record") -> str:
+    from perfmodel.launch.results import loss_text
     from perfmodel.units import show
 
     if record["status"] != "ok":
         return f"{experiment.grid}: {record['status']}: {record['message']}"
-    return f"{experiment.grid}: {show(record['step_time_s'], 's')} a step, loss {record['losses'][-1]:.4f}"
+    return f"{experiment.grid}: {show(record['step_time_s'], 's')} a step, loss {loss_text(record['losses'][-1])}"
 
 
 def _tell(text: str) -> None:

@@ -66,6 +66,11 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) and "status" in record else None
 
 
+def loss_text(loss: float | None) -> str:
+    """A loss for people; JSON has none for what is not finite."""
+    return "not finite" if loss is None else f"{loss:.4f}"
+
+
 def append(path: Path, record: Mapping[str, Any]) -> None:
     """Add a line, and return when it is on the disk. A line that was cut off before is ended first."""
     text = json.dumps(record, allow_nan=False) + "\n"

@@ -5,6 +5,7 @@ It trains, measures, times each collective by itself, and leaves what it found (
 
 import argparse
 import json
+import math
 import os
 import platform
 import signal
@@ -212,11 +213,16 @@ def _source(experiment: Experiment, vocabulary: int) -> tokens.Source:
 
 
 def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Of all steps, those before the measured ones, too."""
+    """Of all steps, those before the measured ones, too; a training that diverges was measured all the same."""
     return {
-        "losses": [float(outcome.loss) for outcome in outcomes],
-        "gradient_norms": [float(outcome.gradient_norm) for outcome in outcomes],
+        "losses": [_finite(outcome.loss) for outcome in outcomes],
+        "gradient_norms": [_finite(outcome.gradient_norm) for outcome in outcomes],
     }
+
+
+def _finite(number: torch.Tensor) -> float | None:
+    """None for what JSON has no number for."""
+    return float(number) if math.isfinite(number) else None
 
 
 def versions() -> dict[str, Any]:

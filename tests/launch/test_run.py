@@ -12,8 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from perfmodel.launch.experiment import Experiment
+from perfmodel.launch.results import loss_text
+from perfmodel.launch.training import Outcome
+from perfmodel.launch.worker import _losses
 from perfmodel.measured import COLUMNS
 
 _PROGRAM = [sys.executable, "-m", "perfmodel_cli"]
@@ -328,3 +332,10 @@ def test_ranks_that_cannot_be_started_are_a_result_too(folder):
         "[Errno 2] ", ""
     )
     assert done.stdout.splitlines()[1].startswith("crashed,")
+
+
+def test_a_training_that_diverges_is_recorded():
+    nan, one = torch.tensor(float("nan")), torch.tensor(1.0)
+    found = _losses([Outcome(one, one), Outcome(nan, nan)])
+    assert found == {"losses": [1.0, None], "gradient_norms": [1.0, None]}
+    assert [loss_text(loss) for loss in found["losses"]] == ["1.0000", "not finite"]
