@@ -1,6 +1,5 @@
 """The command that runs the launch code dry: at any scale, in one process, without a GPU."""
 
-import importlib.util
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options
 from perfmodel_cli.question import Question, asks, example
+from perfmodel_cli.run_command import need_torch
 
 if TYPE_CHECKING:
     from perfmodel.job import Job
@@ -32,8 +32,7 @@ def dryrun(
 
     Needs torch. Process groups and tensors are fake, so that any number of ranks can be asked for.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise PerfmodelError("perfmodel dryrun needs torch: pip install 'perfmodel[launch]'")
+    need_torch("perfmodel dryrun")
     job, layout = _chosen(question, grid, gpus)
     from perfmodel.launch.beside import beside_record
     from perfmodel.launch.dryrun import dry_run

@@ -15,15 +15,12 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from perfmodel.errors import UsageError
 from perfmodel.job import Job
-from perfmodel.launch import decoder, parameters
+from perfmodel.launch.assembly import trainer
 from perfmodel.launch.groups import Grid
 from perfmodel.launch.ledger import Ledger
-from perfmodel.launch.plan import Plan
 from perfmodel.launch.tracking import Tracker
-from perfmodel.launch.training import Trainer, Training
+from perfmodel.launch.training import Trainer
 from perfmodel.layout import Layout
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
-from perfmodel.workload import Embedding
 
 _KEPT = 4  # bytes of an accumulated gradient
 _FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -49,7 +46,7 @@ def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
         with FakeTensorMode():
             tokens = torch.zeros(shape, dtype=torch.long)  # the batch itself is not counted
             with tracker:
-                made = trainer(job, layout, grid, seed=None)
+                made = trainer(job, grid, device=torch.device("cpu"), dtype=_FORMATS[job.dtype], seed=None)
                 _name(tracker, made)
                 batches = [(tokens, tokens)] * made.accumulation
                 if made.accumulation == 1:  # the first micro-step of all gathers nothing ahead
@@ -59,21 +56,6 @@ def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
                 made.step(1, batches)
     found = grid.ledger.since(before)
     return DryRun(found, tracker.products, tracker.attention, tracker.peak, tracker.at_peak)
-
-
-def trainer(job: Job, layout: Layout, grid: Grid, *, seed: int | None) -> Trainer:
-    """What trains a job's model on one rank; without a seed its parameters are not drawn."""
-    plan = Plan.of(
-        grid,
-        overlap=job.settings.overlap,
-        weight_cache=WEIGHT_CACHES[int(layout.weight_cache)],
-        recompute=RECOMPUTES[int(layout.recompute)],
-    )
-    vocabulary = next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))
-    padded = int(job.padded_vocabulary(vocabulary, layout))
-    model = decoder.build(job.model, plan, padded_vocabulary=padded, flash=job.settings.flash_attention)
-    flat = parameters.hold(model, device=torch.device("cpu"), dtype=_FORMATS[job.dtype], seed=seed)
-    return Trainer(model, flat, plan, Training(), int(job.accumulation(layout)))
 
 
 def _refuse(job: Job) -> None:

@@ -14,7 +14,7 @@ from perfmodel.job import Job
 from perfmodel.layout import PLACEMENTS, Layout
 from perfmodel.machine import TRAINING_DTYPES
 from perfmodel.models.scaling import scaled
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.workload import Embedding
 
 AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 on processors
@@ -100,7 +100,8 @@ class Experiment:
 
     def job(self) -> Job:
         """The question that the model answers about it."""
-        settings = Settings(flash_attention=self.attention == "flash")
+        overlap = frozenset(kind for kind in OVERLAPS if kind in self.overlap.split("+"))
+        settings = Settings(flash_attention=self.attention == "flash", overlap=overlap)
         shape = (self.model, self.scale_layers, self.scale_hidden)
         return job_of(shape, self.machine, batch=self.batch_sequences, sequence=self.sequence_length, settings=settings)
 

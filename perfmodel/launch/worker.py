@@ -24,18 +24,15 @@ import torch.distributed as dist
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.files import write_whole
-from perfmodel.job import Job
-from perfmodel.launch import checkpoints, decoder, parameters, timing, tokens
+from perfmodel.launch import checkpoints, timing, tokens
+from perfmodel.launch.assembly import trainer, vocabulary
 from perfmodel.launch.children import CRASHED, OUT_OF_MEMORY, REFUSED, report_path
 from perfmodel.launch.devices import Device
 from perfmodel.launch.experiment import Experiment, Seat
 from perfmodel.launch.groups import Grid
 from perfmodel.launch.ledger import Ledger
-from perfmodel.launch.plan import Plan
 from perfmodel.launch.results import OK
-from perfmodel.launch.training import Outcome, Trainer, Training
-from perfmodel.settings import OVERLAPS
-from perfmodel.workload import Embedding
+from perfmodel.launch.training import Outcome, Trainer
 
 T = TypeVar("T")
 _FAILED = 1
@@ -128,27 +125,20 @@ class _Measured:
         self.experiment, self.grid, self.device = experiment, grid, device
         if experiment.save:
             checkpoints.prepare(experiment.save)
-        self.job, layout = experiment.job(), experiment.layout()
-        plan = Plan.of(
-            grid,
-            overlap=frozenset(kind for kind in OVERLAPS if kind in experiment.overlap.split("+")),
-            weight_cache=experiment.weight_cache,
-            recompute=experiment.recompute,
-            tune=experiment.tune,
+        self.job = experiment.job()
+        self.trainer: Trainer | None = trainer(
+            self.job, grid, device=device.device, dtype=device.torch_dtype, seed=experiment.seed, tune=experiment.tune
         )
-        padded = int(self.job.padded_vocabulary(_vocabulary(self.job), layout))
-        flash = experiment.attention == "flash"
-        model = decoder.build(self.job.model, plan, padded_vocabulary=padded, flash=flash)
-        flat = parameters.hold(model, device=device.device, dtype=device.torch_dtype, seed=experiment.seed)
-        self.accumulation = int(self.job.accumulation(layout))
-        self.trainer: Trainer | None = Trainer(model, flat, plan, Training(), self.accumulation)
-        self.made = checkpoints.load(experiment.load, flat, self.trainer.optimizer, grid) if experiment.load else 0
+        self.accumulation = self.trainer.accumulation
+        self.made = (
+            checkpoints.load(experiment.load, self.trainer.flat, self.trainer.optimizer, grid) if experiment.load else 0
+        )
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:
         """Train; seconds are those between the ends of steps, when the device has nothing left to do."""
         experiment, device = self.experiment, self.device
-        source = _source(experiment, _vocabulary(self.job))
+        source = _source(experiment, vocabulary(self.job))
         outcomes: list[Outcome] = []
         times = []
         for step in range(experiment.warmup + experiment.steps):
@@ -201,15 +191,11 @@ class _Measured:
         return {"memory_B": allocated, "memory_reserved_B": reserved}
 
 
-def _vocabulary(job: Job) -> int:
-    return next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))
-
-
-def _source(experiment: Experiment, vocabulary: int) -> tokens.Source:
+def _source(experiment: Experiment, known: int) -> tokens.Source:
     length = experiment.sequence_length
     if experiment.tokens:
-        return tokens.TokenFile(experiment.tokens, vocabulary=vocabulary, length=length)
-    return tokens.Drawn(vocabulary, length, experiment.seed)
+        return tokens.TokenFile(experiment.tokens, vocabulary=known, length=length)
+    return tokens.Drawn(known, length, experiment.seed)
 
 
 def _losses(outcomes: list[Outcome]) -> dict[str, Any]:

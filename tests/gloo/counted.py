@@ -4,7 +4,7 @@ import torch
 
 from decoders import in_dtype
 from machines import gpt, job
-from perfmodel.launch.dryrun import trainer
+from perfmodel.launch.assembly import trainer
 from perfmodel.launch.groups import Grid
 
 
@@ -21,7 +21,7 @@ def counted(rank, layouts):
 
 def _counted(rank, question, layout):
     grid = Grid.of(layout, rank)
-    made = trainer(question, layout, grid, seed=0)
+    made = trainer(question, grid, device=torch.device("cpu"), dtype=torch.float32, seed=0)
     batch = torch.ones((layout.micro_batch, question.sequence), dtype=torch.long)
     made.step(0, [(batch, batch)] * made.accumulation)
     return grid.ledger.totals()
