@@ -12,11 +12,13 @@ A transposed layer exchanges X and Y. At paper fidelity this is done to the lett
 whole hierarchy, as in the authors' scripts, although no rank moves. At flat fidelity each group keeps its ranks, and
 all that a step sends is counted: embedding and head, and what is small (norms' statistics over the axis that splits
 their features, gradients of what Z does not split, the gradient norm, the loss). A dry run of the launch code sends
-exactly these bytes.
+exactly these bytes. Gradients leave for data in buckets of many weights, which at full fidelity, where a call has a
+start-up time, a layer's all-reduce is a share of.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,8 +26,8 @@ import numpy as np
 from perfmodel import collectives
 from perfmodel.job import Job
 from perfmodel.layout import Layout
-from perfmodel.parameters import replicated_parameters
-from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
+from perfmodel.parameters import replicated_parameters, sharded_parameters
+from perfmodel.settings import BUCKET, FORWARD_PASSES, WEIGHT_GATHERS
 from perfmodel.timings import Operation
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
 from perfmodel.workload import Attention, Block, Embedding, Head, Layer, Linear, Norm
@@ -65,7 +67,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective of one layer: `buffer` bytes a device (gathered or unreduced), `calls` times a step."""
+    """One collective of one layer: `buffer` bytes a device (gathered or unreduced), `calls` times a step.
+
+    `bucket`, where it is not None: bytes that travel together, among them the buffer.
+    """
 
     layer: str
     term: Term
@@ -73,20 +78,32 @@ class Collective:
     link: Link
     buffer: Bytes
     calls: Number
+    bucket: "Bytes | None" = None
 
     @property
     def time(self) -> Seconds:
-        """Seconds of one call."""
+        """Seconds of one call, or the buffer's part of those of its bucket."""
+        if self.bucket is None:
+            return self._alone(self.buffer)
+        return self._alone(self.bucket) * (self.buffer / self.bucket)
+
+    @property
+    def sent(self) -> Number:
+        """Calls a step, those that many share counted in part."""
+        return self.calls if self.bucket is None else self.calls * self.buffer / self.bucket
+
+    def _alone(self, buffer: Bytes) -> Seconds:
         name, link = self.operation.replace("-", "_"), self.link
         if link.path is None:
-            seconds: Seconds = getattr(collectives, name)(self.buffer, size=link.size, bandwidth=link.bandwidth)
+            seconds: Seconds = getattr(collectives, name)(buffer, size=link.size, bandwidth=link.bandwidth)
             return seconds
         from perfmodel import protocols  # noqa: PLC0415 - as in Job
 
-        along: Seconds = getattr(protocols, name)(self.buffer, link.path)
+        formula: Callable[[Bytes], Seconds] = partial(getattr(protocols, name), along=link.path)
+        along = formula(buffer)
         for held in link.measured:
             if held.table.timings.operation == self.operation:
-                along = held.override(along, self.buffer)
+                along = held.override(along, buffer, formula)
         issued: Seconds = np.maximum(along, np.where(link.size > 1, link.issue, 0.0))
         return issued
 
@@ -119,7 +136,8 @@ class Communication:
 class _Setting:
     """What every layer of one job and layout shares, computed once.
 
-    The sizes are floats: dividing whole numbers would convert them anew in every term. `statistics`: buffers of norms.
+    The sizes are floats: dividing whole numbers would convert them anew in every term. `sharded`: elements on a
+    device of all weights and tables. `statistics`: buffers of norms.
     """
 
     job: Job
@@ -132,6 +150,7 @@ class _Setting:
     rows: Number
     gathers: Count
     passes: Count
+    sharded: Number
     statistics: dict[tuple[object, ...], Bytes] = field(default_factory=dict)
 
 
@@ -245,6 +264,7 @@ def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
         rows=job.rows(layout),
         gathers=gathers,
         passes=_PASSES[layout.recompute],
+        sharded=sharded_parameters(job, layout),
     )
 
 
@@ -282,12 +302,17 @@ def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
 def _weight_gradient(
     at: _Setting, name: str, elements: Number, repeat: int, term: Term | None = None
 ) -> Iterator[Collective]:
-    """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end."""
+    """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end.
+
+    A bucket over data takes whole weights until it holds BUCKET bytes, or all there are.
+    """
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
     steps = repeat * at.accumulation
     yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
-    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat)
+    bucket = np.minimum(np.maximum(summed, BUCKET), at.sharded * sizes.sent_gradient_bytes)
+    together = bucket if sizes.fidelity == "full" else None
+    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat, together)
 
 
 def _around(at: _Setting, block: Block, layer: Layer, before: str) -> Iterator[Collective]:

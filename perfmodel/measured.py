@@ -71,7 +71,10 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One row: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers."""
+    """One run: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers.
+
+    Of a run with `repetitions` in the file the figures are medians, and the line is that of the first.
+    """
 
     line: int
     machine: str
@@ -97,6 +100,7 @@ class Measurement:
     group: str
     source: str
     timed: tuple[Timed, ...] = ()
+    repetitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,23 @@
 """Measured times of collectives, which override the formula of `protocols` for the groups they were measured on.
 
 A table holds for one operation in groups of one shape. Between its sizes and numbers of nodes it is interpolated by
-logarithms; one node and several are never mixed, since the one has no network. Beyond its sizes the formula counts,
-but no larger call is faster than the table's largest and no smaller one slower than its smallest. For other groups and
-other numbers of nodes the table says nothing.
+logarithms; one node and several are never mixed, since the one has no network. Beyond its sizes it goes on from its
+last time (or first) as the formula does from there. For other groups and other numbers of nodes the table says nothing.
 
 All functions take scalars or arrays alike, and a row of a batch equals the single call exactly.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from perfmodel.timings import Operation, TimingRow, Timings, ranks_apart
 from perfmodel.units import Array, Bytes, Number, Seconds, show
+
+Formula: TypeAlias = Callable[[Bytes], Seconds]
 
 if TYPE_CHECKING:
     from perfmodel.machine import Machine
@@ -40,13 +42,12 @@ class MeasuredTable:
     def of(cls, timings: Timings, rows: Iterable[TimingRow], source: str = "") -> "MeasuredTable":
         """Some rows of a profile's table.
 
-        A small call could always send more, so a time above that of a larger size is taken for noise and lowered to it.
+        A small call could always send more, so that a time above one of a larger size is noise: see `ascending`.
         """
         rows = tuple(rows)
-        times = np.array([row.times for row in rows])
-        lowered = np.minimum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
+        logarithms = np.array([ascending(np.log(row.times)) for row in rows])
         nodes = np.array([float(row.nodes) for row in rows])
-        return cls(timings, source, nodes, np.array(timings.sizes), np.log(lowered))
+        return cls(timings, source, nodes, np.array(timings.sizes), logarithms)
 
     def held(self, along: "Path") -> "Held":
         """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
@@ -56,8 +57,9 @@ class MeasuredTable:
         >>> table = MeasuredTable.of(Timings("all-gather", 4, "", (1e6, 4e6), rows), rows)
         >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
         >>> found = table.held(path(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
-        >>> round(float(found.override(1.0, 2e6)), 9), float(found.override(1.0, 8e6))
-        (0.000282843, 1.0)
+        >>> seconds = [found.override(1.0, size, lambda size: size / 1e9) for size in (2e6, 8e6)]  # the last: twice 4e6
+        >>> [round(float(each), 9) for each in seconds]
+        [0.000282843, 0.001131371]
         """
         shape = (along.inner == self.timings.inner) & (along.ranks == self.timings.ranks)
         whole = (along.size == along.nodes * along.ranks) & (along.size > 1)
@@ -73,8 +75,8 @@ class MeasuredTable:
         if self.sizes[0] <= buffer <= self.sizes[-1]:
             return measured
         if buffer < self.sizes[0]:
-            return f"formula, at most what the {measured} has for its smallest size, {show(self.sizes[0], 'B')}"
-        return f"formula, at least what the {measured} has for its largest size, {show(self.sizes[-1], 'B')}"
+            return f"{measured}, for its smallest size, {show(self.sizes[0], 'B')}, and from there as the formula"
+        return f"{measured}, for its largest size, {show(self.sizes[-1], 'B')}, and from there as the formula"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,29 +94,55 @@ class Held:
         """Whether one call in a group that the table holds for lies within its sizes."""
         return self.table.timings.operation == operation and bool(self.table.sizes[0] <= buffer <= self.table.sizes[-1])
 
-    def override(self, formula: Seconds, buffer: Bytes) -> Array:
-        """The table's time where it holds; beyond its sizes the formula, bounded by the nearest; else `formula`.
+    def override(self, known: Seconds, buffer: Bytes, formula: Formula) -> Array:
+        """The table's time where it holds, else `known`; `formula` is the time of a size without a table.
 
         A batch is one axis of rows, the last one; only those that the table holds for are looked up.
         """
         if not len(self.rows):
-            return np.asarray(formula)
-        shape = np.broadcast_shapes(np.shape(formula), np.shape(buffer), np.shape(self.table.factor), self.shape)
-        times = np.atleast_1d(np.array(np.broadcast_to(formula, shape)))
+            return np.asarray(known)
+        shape = np.broadcast_shapes(np.shape(known), np.shape(buffer), np.shape(self.table.factor), self.shape)
+        times = np.atleast_1d(np.array(np.broadcast_to(known, shape)))
         rows = self.rows if self.shape else slice(None)  # one group in every row
         sent = np.broadcast_to(buffer, shape[-1:] or 1)[rows]
-        times[..., rows] = self._bounded(times[..., rows], sent)
+        times[..., rows] = self._measured(sent)
+        nearest = np.clip(buffer, self.table.sizes[0], self.table.sizes[-1])
+        if np.any(nearest != buffer):
+            here, there = (np.broadcast_to(formula(size), shape or 1)[..., rows] for size in (buffer, nearest))
+            times[..., rows] *= here / there
         return times.reshape(shape)
 
-    def _bounded(self, formula: Array, buffer: Array) -> Array:
-        sizes, known = self.table.sizes, self.table.logarithms
-        left, right, part = _between(sizes, buffer)
+    def _measured(self, buffer: Array) -> Array:
+        """By the table's entries; of the nearest size, beyond them."""
+        known = self.table.logarithms
+        left, right, part = _between(self.table.sizes, buffer)
         lower = (1 - part) * known[self.low, left] + part * known[self.low, right]
         upper = (1 - part) * known[self.high, left] + part * known[self.high, right]
-        measured = self.table.factor * np.exp((1 - self.share) * lower + self.share * upper)
-        smaller, larger = np.minimum(formula, measured), np.maximum(formula, measured)
-        bounded: Array = np.where(buffer < sizes[0], smaller, np.where(buffer > sizes[-1], larger, measured))
-        return bounded
+        seconds: Array = self.table.factor * np.exp((1 - self.share) * lower + self.share * upper)
+        return seconds
+
+
+def ascending(values: Array) -> Array:
+    """What never falls and is nearest to `values` in the sum of distances: neighbours out of order share their median.
+
+    At each place the largest, over all places before, of the smallest median from there to a place after. So a single
+    gross outlier changes nothing but itself. Of an even number the lower of the two in the middle counts, since noise
+    makes calls longer.
+    Source: Robertson and Wright, Multiple isotonic median regression, Annals of Statistics 1 (1973), 422-432.
+
+    >>> ascending(np.array([9.0, 2.0, 3.0, 5.0, 4.0, 6.0])).tolist()
+    [2.0, 2.0, 3.0, 4.0, 4.0, 6.0]
+    """
+    count = len(values)
+    medians = np.full((count, count), np.inf)
+    for first in range(count):
+        seen: list[float] = []
+        for last in range(first, count):
+            insort(seen, float(values[last]))
+            medians[first, last] = seen[(last - first) // 2]
+    least = np.minimum.accumulate(medians[:, ::-1], axis=1)[:, ::-1]
+    found: Array = np.max(np.where(np.tri(count, dtype=bool).T, least, -np.inf), axis=0)
+    return found
 
 
 def measured_tables(machine: "Machine") -> tuple[MeasuredTable, ...]:

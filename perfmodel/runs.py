@@ -5,11 +5,13 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.measured import COLUMNS, Measurement, Reading, Timed, row_of, rows_of
+from perfmodel.repeated import medians
 from perfmodel.timings import Operation
 
 _OK = "ok"
@@ -20,7 +22,10 @@ _SWITCH = {True: "yes", False: "no"}
 
 
 def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
-    """Read a file; `machine` and `model`, if given, stand for the columns of that name. Raises where no row is good."""
+    """Read a file, runs that were repeated as one row each; raises where no row is good.
+
+    `machine` and `model`, if given, stand for the columns of that name.
+    """
     try:
         content = path.read_bytes().removeprefix(_MARK)
         given = {name: value for name, value in (("machine", machine), ("model", model)) if value}
@@ -33,7 +38,7 @@ def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
         raise FileProblems(
             str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
         )
-    return reading
+    return replace(reading, rows=medians(reading.rows))
 
 
 def _table(path: str, content: bytes, given: Mapping[str, str]) -> Reading:

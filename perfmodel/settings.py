@@ -65,6 +65,11 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
 )
 
 
+# Bytes of gradients that travel over data together. On 2 to 64 A100 of Perlmutter NCCL's all-reduce has 67 to 98 % of
+# its best rate at 64 MiB, at 8 MiB 30 to 94 % (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
+BUCKET = parse("64 MiB", "B")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the user says of bytes per element of what is stored and sent, and the switches of the step.

@@ -58,7 +58,7 @@ def _predicted(one: Compared) -> dict[Key, Timed]:
             before = found.get(key, Timed(*key, 0.0, 0.0, 0.0))
             found[key] = replace(
                 before,
-                calls=before.calls + float(each.calls),
+                calls=before.calls + float(each.sent),
                 buffers=before.buffers + float(each.calls * each.buffer),
                 seconds=before.seconds + float(each.total),
             )

@@ -253,6 +253,7 @@ def _row_record(one: Compared) -> dict[str, Any]:
     row, layout = one.row, one.layout
     return {
         "line": row.line,
+        "repetitions": row.repetitions,
         "group": one.group,
         "grid": {axis: int(getattr(layout, axis)) for axis in AXES},
         "placement": ",".join(PLACEMENTS[int(layout.placement)]),

@@ -200,7 +200,7 @@ def left_out(rows: list[Row], keep: Callable[[int, int], bool]) -> str:
         for row in mine:
             found = table.held(_path(row.machine, row.nodes, row.devices))
             if row not in held and len(found.rows) and table.sizes[0] <= row.size <= table.sizes[-1]:
-                errors.append(abs(float(found.override(0.0, row.size)) / row.seconds - 1))
+                errors.append(abs(float(found.override(0.0, row.size, float)) / row.seconds - 1))
     return f"{len(errors):5d}{100 * statistics.median(errors):9.1f}"
 
 

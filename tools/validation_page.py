@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import collective_errors
+import loop_targets
 import measured_sets
 from page_tables import table
 from perfmodel import calibration, calibration_tables, fitting, profiles, published, published_tables, validate
@@ -30,7 +31,7 @@ from perfmodel.validate import Comparison
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
 FOLDER = "PERFMODEL_MEASURED"
-_BLOCK = re.compile(r"<!-- (columns|published|figures|measured) -->\n.*?<!-- end -->", re.DOTALL)
+_BLOCK = re.compile(r"<!-- (columns|published|figures|measured|loop) -->\n.*?<!-- end -->", re.DOTALL)
 _FULL = Settings(fidelity="full")
 _LITGPT = "as the authors' LitGPT runs by default: weights gathered in fp32, one sequence at a time"
 _FITTED = [parse(f"{time} us", "s") for time in range(30, 61)]
@@ -268,6 +269,7 @@ def page(folder: Path | None = None) -> str:
             "columns": lambda: table(["column", "holds"], [[f"`{name}`", text] for name, text in COLUMNS.items()]),
             "published": lambda: targets(published_targets()),
             "figures": figures,
+            "loop": loop_targets.targets,
         }
         if found[1] in made:
             return f"<!-- {found[1]} -->\n{made[found[1]]()}\n<!-- end -->"

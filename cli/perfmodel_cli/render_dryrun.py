@@ -28,8 +28,8 @@ def dry_run(record: Record) -> Group:
         line("At the peak, dry run: " + _terms(record["memory_kinds_B"])),
         line("At the peak, model: " + _terms(record["model_memory_terms_B"])),
         line(
-            "bytes = buffers, gathered or not yet reduced; over data the model counts a call a layer, the launch code "
-            "sends buckets of layers; peak memory is without communicators and reserve",
+            "bytes = buffers, gathered or not yet reduced; where several buckets are sent over data, the model counts "
+            "parts of them; peak memory is without communicators and reserve",
             style="dim",
         ),
     )

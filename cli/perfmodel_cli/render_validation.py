@@ -30,6 +30,10 @@ def comparison(record: Record) -> Group:
     notes = [line(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
     if any(row["best_predicted_grid"] for row in shown):
         notes.append(line("* the file names no grid: the best predicted one"))
+    most = max(row["repetitions"] for row in rows)
+    if most > 1:
+        least = min(row["repetitions"] for row in rows)
+        notes.append(line(f"medians of {f'{least} to ' if least < most else ''}{most} runs each"))
     beside = [_collectives(record["collectives"])] if record["collectives"] else []
     return Group(table, *notes, *beside, *_summary(record["summary"]), line(record["verdict"]["sentence"]))
 
@@ -64,7 +68,6 @@ def _summary(summary: Record) -> Sequence[Text]:
                 f"Spearman {_plain(summary['spearman'])} median "
                 f"({_plain(summary['spearman_mean'])} mean), Kendall {_plain(summary['kendall'])} "
                 f"({_plain(summary['kendall_mean'])}); the fastest is predicted first in {_share(summary['top1'])}, "
-                f""
                 f"among three in {_share(summary['top3'])}, among five in {_share(summary['top5'])}; "
                 f"the predicted best takes {summary['regret']:.3f} times the "
                 f"fastest ({summary['regret_worst']:.3f} at worst)"

@@ -103,7 +103,8 @@ def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple
 def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:
     one = experiments[number]
     ranks = f"{one.ranks} rank{'s' if one.ranks > 1 else ''}"
-    _tell(f"{one.grid} ({number + 1} of {len(experiments)}): {ranks}, {one.warmup} + {one.steps} steps")
+    which = f"{number + 1} of {len(experiments)}{f', round {one.round}' if experiments[-1].round > 1 else ''}"
+    _tell(f"{one.grid} ({which}): {ranks}, {one.warmup} + {one.steps} steps")
 
 
 def _outcome(experiment: "Experiment", record: "Record") -> str:

@@ -45,7 +45,7 @@ class RunQuestion:
     grids: Annotated[
         str,
         typer.Option(
-            "--grids", help="Several instead: a file with a grid a line, top:5 (predicted), sample:20 (drawn)."
+            "--grids", help="Several instead: a file with a grid a line, all, top:5 (predicted), sample:20 (drawn)."
         ),
     ] = ""
     nproc: Annotated[int | None, typer.Option("--nproc", min=1, help="Ranks [default: as many as the grid has].")] = (
@@ -62,6 +62,9 @@ class RunQuestion:
     )
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 10
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Steps before them.")] = 3
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="Times that every grid is run: all of them, then all again.")
+    ] = 1
     batch: Annotated[
         int | None, typer.Option("--batch", help="Sequences in a step, all ranks together [default: one a rank].")
     ] = None
@@ -108,24 +111,28 @@ class RunQuestion:
             raise UsageError("give either --grid or --grids")
         if self.save and not self.grid:
             raise UsageError("--save takes the checkpoint of one run: give --grid, not --grids")
+        if self.save and self.rounds > 1:
+            raise UsageError(f"--save takes the checkpoint of one run, not of {self.rounds} rounds")
         layouts = self._layouts(place)
         refuse_other_counts([(one.text(), int(one.gpus)) for one in layouts], self.nproc, place)
         batch = self.batch if self.batch is not None else max(int(one.gpus) for one in layouts)
         found = [self._experiment(layout, batch) for layout in layouts]
         for one in found:
             one.refuse()
-        return found
+        return [replace(one, round=number) for number in range(1, self.rounds + 1) for one in found]
 
     def _layouts(self, place: "Place | None") -> "list[Layout]":
         from perfmodel.explain import parse_grid
         from perfmodel.launch import selection
         from perfmodel.layout import NAMED_PLACEMENTS
 
-        kind = self.grids.partition(":")[0]
-        if kind in ("top", "sample") and ":" in self.grids:
-            space = self._space(place, selection.number_of(self.grids, kind))
+        kind, colon, _ = self.grids.partition(":")
+        if self.grids == "all" or (kind in ("top", "sample") and colon):
+            space = self._space(place, selection.number_of(self.grids, kind) if colon else 1)
             job = self._job(space.gpus)
-            return selection.fastest(job, space) if kind == "top" else selection.drawn(job, space, self.seed)
+            if kind == "top":
+                return selection.fastest(job, space)
+            return selection.drawn(job, space, self.seed) if kind == "sample" else selection.every(job, space)
         named = [parse_grid(self.grid)] if self.grid else selection.of_file(Path(self.grids))
         chosen = {"placement": NAMED_PLACEMENTS[self.placement.value][0], **self._modes()}
         return [replace(layout, **chosen) for layout in named]

@@ -49,7 +49,7 @@ def _collectives(job: Job, layout: Layout, found: DryRun) -> Iterator[Record]:
         key = one.operation, one.link.axis
         calls, sent = counted.get(key, (0.0, 0.0))
         if one.link.size > 1:
-            counted[key] = calls + float(one.calls), sent + float(one.calls * one.buffer)
+            counted[key] = calls + float(one.sent), sent + float(one.calls * one.buffer)
     ran = {(str(operation), axis): both for (operation, axis), both in found.ledger.totals().items()}
     for operation, axis in dict.fromkeys([*counted, *ran]):
         calls, sent = ran.get((operation, axis), (0, 0))

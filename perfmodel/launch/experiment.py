@@ -44,7 +44,7 @@ class Experiment:
     """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
 
     `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
-    `load` and `save` are folders of checkpoints, "" = none.
+    `load` and `save` are folders of checkpoints, "" = none; `round` tells repetitions apart.
     """
 
     worker: ClassVar[str] = "perfmodel.launch.worker"
@@ -74,6 +74,7 @@ class Experiment:
     save: str = ""
     steps: int = 10
     warmup: int = 3
+    round: int = 1
 
     @property
     def grid(self) -> str:
@@ -139,7 +140,8 @@ class Experiment:
         asked = asdict(self)
         if self.dtype == AUTO:
             asked["dtype"] = USUAL_DTYPES.get(record.get("backend", ""))
-        return all(record.get(name) == value for name, value in asked.items() if value != AUTO)
+        told = {"round": 1, **record}  # which lines of before there were rounds do not say
+        return all(told.get(name) == value for name, value in asked.items() if value != AUTO)
 
 
 def job_of(

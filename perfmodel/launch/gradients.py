@@ -13,11 +13,7 @@ import torch
 
 from perfmodel.launch.groups import Grid, Pending
 from perfmodel.launch.parameters import Flat, Weight, copies
-from perfmodel.units import parse
-
-# On 2 to 64 A100 of Perlmutter NCCL's all-reduce has 67 to 98 % of its best rate at 64 MiB, at 8 MiB 30 to 94 %
-# (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
-BUCKET = parse("64 MiB", "B")
+from perfmodel.settings import BUCKET
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which grids are run: those named, those of a file, the fastest predicted, or some drawn at random."""
+"""Which grids are run: those named, those of a file, the fastest predicted, all, or some drawn at random."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from perfmodel.explain import parse_grid
 from perfmodel.job import Job
 from perfmodel.layout import Layout, each_placed, shapes
 from perfmodel.search import Space
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 
 
 def of_file(path: Path) -> list[Layout]:
@@ -34,9 +35,14 @@ def fastest(job: Job, space: Space) -> list[Layout]:
     return [ranking.layouts.take(row) for row in range(len(ranking))]
 
 
-def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
-    """As many grids as `space.top`, each drawn once, from all that keep the rules; fewer where there are not."""
-    grids = replace(shapes(space.gpus), micro_batch=space.micro_batch or 1)
+def every(job: Job, space: Space) -> list[Layout]:
+    """All grids that keep the rules, each run as `space` says, or else as simply as can be."""
+    modes = {
+        "micro_batch": space.micro_batch or 1,
+        "recompute": RECOMPUTES.index(space.recompute or "none"),
+        "weight_cache": WEIGHT_CACHES.index(space.weight_cache or "none"),
+    }
+    grids = replace(shapes(space.gpus), **modes)
     rules = (*grid_rules(job), micro_batch_rule(job))
     reasons = first_broken(rules, grids)
     keeping = grids.take(reasons == len(rules))
@@ -44,8 +50,13 @@ def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
         example = rules[int(reasons[0])].sentence(grids.take(0))
         raise NoGridError(f"no grid of {space.gpus} can run {job.model.name} (for example, {example})")
     _, placed = each_placed(keeping, space.placements)
-    rows = np.random.default_rng(seed).permutation(np.size(placed.x))[: space.top]
-    return [placed.take(int(row)) for row in rows]
+    return [placed.take(row) for row in range(np.size(placed.x))]
+
+
+def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
+    """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
+    grids = every(job, space)
+    return [grids[row] for row in np.random.default_rng(seed).permutation(len(grids))[: space.top]]
 
 
 def number_of(text: str, kind: str) -> int:

@@ -39,6 +39,21 @@ def slowest(mine: list[float], device: Device) -> list[float]:
     return found
 
 
+def spanned(start: float, end: float, device: Device, node: int) -> float:
+    """Seconds of work that started and ended on every rank, `node` of them on a host; the slowest host's.
+
+    Processors are shared: a process that waits for its turn before it looks at the clock has not been faster. So there
+    the work of a host takes from the first start to the last end. A GPU's is its own.
+    """
+    if device.backend != "gloo":
+        return slowest([end - start], device)[0]
+    mine = torch.tensor([start, end], dtype=torch.float64, device=device.device)
+    every = mine.new_empty(dist.get_world_size(), 2)
+    dist.all_gather(list(every.unbind()), mine)
+    hosts = every.view(-1, node, 2)
+    return float((hosts[:, :, 1].amax(1) - hosts[:, :, 0].amin(1)).max())
+
+
 def alone(axis: Axis, call: Call, device: Device, *, runs: int = RUNS) -> float:
     """Median seconds of one call; all groups of an axis are at it together, as in a step."""
     part = call.elements if call.operation != "all-gather" else call.elements // axis.size

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 
 from perfmodel.errors import UsageError
-from perfmodel.launch.gradients import BUCKET, Gradients
+from perfmodel.launch.gradients import Gradients
 from perfmodel.launch.optimizer import Optimizer
 from perfmodel.launch.parameters import Flat, Weight
 from perfmodel.launch.plan import Plan
+from perfmodel.settings import BUCKET
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 

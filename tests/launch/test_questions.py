@@ -32,6 +32,8 @@ def asked(**options):
         ({"grid": "1x1x1x2", "batch": 6, "micro_batch": "2"}, "6 sequences a step cannot be split evenly"),
         ({"grid": "1x1x1x2", "seq": 512}, "512 tokens, but gpt-tiny has 256 positions; wanted --seq of at most 256"),
         ({"grids": "top:3"}, "--grids top:3 needs --nproc"),
+        ({"grids": "all"}, "--grids all needs --nproc"),
+        ({"grid": "1x1x1x2", "save": "kept", "rounds": 2}, "--save takes the checkpoint of one run, not of 2 rounds"),
         ({"grids": "top:3", "nproc": 8}, "--grids top:3 needs --machine"),
         ({"grids": "top:some", "nproc": 8}, "wanted top: and how many, such as top:5"),
         ({"grids": "sample:2", "nproc": 7, "batch": 6}, "no grid of 7 can run gpt-tiny"),
@@ -66,6 +68,27 @@ def test_every_grid_that_keeps_the_rules_may_be_drawn():
     drawn = selection.drawn(job, space, seed=0)
     assert len({(one.text(), one.placement) for one in drawn}) == len(drawn)
     assert {one.text() for one in drawn} >= {"8x1x1x1", "1x8x1x1", "1x1x8x1", "1x1x1x8", "2x2x2x1"}
+
+
+def test_all_grids_are_run_in_rounds_as_they_are_asked_to_be():
+    found = asked(grids="all", nproc=4, batch=8, micro_batch="2", recompute="full", weight_cache="all", rounds=2)
+    assert len({one.grid for one in found}) == 10
+    assert [one.round for one in found] == [1] * 10 + [2] * 10
+    assert [one.grid for one in found[:10]] == [one.grid for one in found[10:]]
+    assert {(one.micro_batch, one.recompute, one.weight_cache) for one in found} == {(2, "full", "all")}
+    (drawn,) = asked(grids="sample:1", nproc=4, batch=8, recompute="selective")
+    assert (drawn.recompute, drawn.round) == ("selective", 1)
+
+
+def test_a_round_is_answered_by_a_result_of_its_own_and_the_first_by_one_from_before_there_were_rounds():
+    first, second = asked(grid="1x1x1x2", dtype="fp32", backend="gloo", rounds=2)
+    of_first, of_second = asdict(first), asdict(second)
+    assert first.answered_by(of_first)
+    assert not first.answered_by(of_second)
+    assert second.answered_by(of_second)
+    before = {name: value for name, value in of_first.items() if name != "round"}
+    assert first.answered_by(before)
+    assert not second.answered_by(before)
 
 
 def test_a_file_of_grids_may_have_comments_and_every_wrong_line_is_named(tmp_path):

@@ -9,7 +9,7 @@ from machines import four_layers, golden, gpt, job, linears, machine, script_mac
 from perfmodel.communication import communicate, links, ring_latency, traffic
 from perfmodel.layers import Linear
 from perfmodel.layout import NAMED_PLACEMENTS, Layout, placed
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.settings import BUCKET, RECOMPUTES, WEIGHT_CACHES
 
 AXONN, PAPER = NAMED_PLACEMENTS["axonn"][0], NAMED_PLACEMENTS["paper"][0]
 FULL, FORWARD = RECOMPUTES.index("full"), WEIGHT_CACHES.index("forward")
@@ -302,3 +302,38 @@ def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
     calls = sum(float(entry.calls) for entry in traffic(asked, Layout(1, 1, 1, 4)) if entry.link.axis == "data")
     assert ring_latency(asked, Layout(1, 1, 1, 4)) == pytest.approx(calls * 2 * 3 * 1e-6)
     assert ring_latency(asked, Layout(1, 1, 1, 1)) == 0
+
+
+def over_data(model, layout, **question):
+    """The all-reduces of weights' gradients over data."""
+    asked = job(model, batch=int(layout.data), **question)
+    return [found for found in traffic(asked, layout) if found.operation == "all-reduce" and found.layer == "l"], asked
+
+
+@pytest.mark.parametrize("repeat", [1, 7])
+def test_gradients_that_fit_into_one_bucket_take_one_all_reduce_over_data(repeat):
+    layout = Layout(1, 1, 1, 16)
+    ((found,), _) = over_data(linears(Linear("l", 64, 64, bias=False), repeat=repeat), layout, fidelity="full")
+    whole = replace(found, buffer=repeat * found.buffer, bucket=None, calls=1)
+    assert found.sent == pytest.approx(1)
+    assert found.total == pytest.approx(whole.total)
+    assert repeat == 1 or found.total < repeat * replace(found, bucket=None).time
+
+
+def test_a_weight_as_large_as_a_bucket_travels_alone():
+    layout = Layout(1, 1, 1, 16)
+    ((found,), _) = over_data(linears(Linear("l", 8192, 8192, bias=False), repeat=3), layout, fidelity="full")
+    assert found.buffer > BUCKET
+    assert (found.sent, found.time) == (3, replace(found, bucket=None).time)
+
+
+def test_buckets_hold_no_more_than_64_mib_of_smaller_weights():
+    layout = Layout(1, 1, 1, 16)
+    ((found,), _) = over_data(linears(Linear("l", 1024, 1024, bias=False), repeat=160), layout, fidelity="full")
+    assert found.sent == pytest.approx(160 * 1024**2 * 4 / BUCKET)
+
+
+def test_without_a_start_up_time_it_does_not_matter_what_travels_together():
+    layout = Layout(1, 1, 1, 16)
+    ((found,), _) = over_data(linears(Linear("l", 64, 64, bias=False), repeat=7), layout, fidelity="flat")
+    assert (found.bucket, found.sent) == (None, 7)

@@ -1,16 +1,18 @@
 """Measured tables: they give back what was measured, hold for the measured groups only, and say so."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from machines import GOLDEN
 from perfmodel import profiles
 from perfmodel.bandwidth import Bandwidths
-from perfmodel.measured_tables import measured_tables, origin
+from perfmodel.measured_tables import ascending, measured_tables, origin
 from perfmodel.protocols import Constants, all_gather, path
 from perfmodel.timings import TimingRow
 from perfmodel.units import parse
@@ -35,21 +37,31 @@ def changed(table, factor=1.0, rows=None):
     return table.of(replace(table.timings, rows=rows), rows)
 
 
+def formula(size):
+    """Any: a millisecond, and a second for a gigabyte."""
+    return 1e-3 + size / 1e9
+
+
+def known(held, sent):
+    """What a table says, -1 where it says nothing."""
+    return held.override(-1.0, sent, formula)
+
+
 def test_a_table_gives_back_its_entries():
     for row in GATHER.timings.rows:
         for size, time in zip(GATHER.timings.sizes, row.times, strict=True):
-            assert GATHER.held(groups(4 * row.nodes)).override(np.nan, size) == pytest.approx(time, rel=1e-12)
+            assert known(GATHER.held(groups(4 * row.nodes)), size) == pytest.approx(time, rel=1e-12)
 
 
 def test_what_lies_between_is_interpolated_by_logarithms():
     # 8 nodes between 4 and 16, 2 MiB between 1 and 4: both half-way, so the geometric mean of four times.
-    found = GATHER.held(groups(32)).override(np.nan, 2 * MEBI)
+    found = known(GATHER.held(groups(32)), 2 * MEBI)
     assert found == pytest.approx((0.22e-3 * 0.35e-3 * 0.53e-3 * 0.80e-3) ** 0.25, rel=1e-12)
 
 
 @given(st.integers(16, 1024), st.floats(MEBI, 1024 * MEBI))
 def test_what_lies_between_is_between_its_neighbours(size, sent):
-    there = GATHER.held(groups(4 * (size // 4))).override(np.nan, sent)
+    there = known(GATHER.held(groups(4 * (size // 4))), sent)
     times = [time for row in GATHER.timings.rows for time in row.times]
     assert min(times) * (1 - 1e-12) <= there <= max(times) * (1 + 1e-12)
 
@@ -78,14 +90,14 @@ def test_what_lies_between_is_between_its_neighbours(size, sent):
     ],
 )
 def test_a_table_holds_for_groups_as_measured_and_for_no_others(table, size, inner, there):
-    override = table.held(groups(size, inner, gpus=4096)).override(-1.0, 8 * MEBI)
+    override = known(table.held(groups(size, inner, gpus=4096)), 8 * MEBI)
     assert bool(override != -1.0) is there
 
 
 def test_one_node_and_several_are_never_mixed():
     alone, pair = groups(2, 2), groups(4, 2)
-    assert INSIDE.held(alone).override(np.nan, MEBI) == pytest.approx(60e-6)
-    assert ACROSS.held(pair).override(np.nan, MEBI) == pytest.approx(0.2e-3)
+    assert known(INSIDE.held(alone), MEBI) == pytest.approx(60e-6)
+    assert known(ACROSS.held(pair), MEBI) == pytest.approx(0.2e-3)
     assert (len(INSIDE.nodes), len(ACROSS.nodes)) == (1, 2)
 
 
@@ -93,19 +105,24 @@ def test_one_rank_is_no_group():
     assert not len(PAIR.held(groups(1)).rows)
 
 
-def test_beyond_its_sizes_a_table_only_bounds_the_formula():
+def test_beyond_its_sizes_a_table_goes_on_as_the_formula_does_from_there():
     held = GATHER.held(groups(16))
-    assert held.override(1.0, MEBI / 2) == pytest.approx(0.22e-3)  # a smaller call is no slower
-    assert held.override(1e-5, MEBI / 2) == 1e-5
-    assert held.override(1e-5, 2048 * MEBI) == pytest.approx(16.25e-3)  # a larger one is no faster
-    assert held.override(1.0, 2048 * MEBI) == 1.0
+    smaller, larger = formula(MEBI / 2) / formula(MEBI), formula(2048 * MEBI) / formula(1024 * MEBI)
+    assert known(held, MEBI / 2) == pytest.approx(0.22e-3 * smaller)
+    assert known(held, 2048 * MEBI) == pytest.approx(16.25e-3 * larger)
+    assert known(held, 1024.001 * MEBI) == pytest.approx(known(held, 1024 * MEBI), rel=1e-5)
+
+
+def overridden(held, sent, along):
+    """All-gathers, by the table where it holds."""
+    return held.override(all_gather(sent, along), sent, partial(all_gather, along=along))
 
 
 @given(st.sampled_from([8, 16, 24, 64, 900, 1024, 4096]), SIZES, st.floats(1, 100))
 def test_more_bytes_are_never_faster(size, sent, factor):
     along = groups(size)
     held = GATHER.held(along)
-    small, large = (held.override(all_gather(bytes_, along), bytes_) for bytes_ in (sent, factor * sent))
+    small, large = (overridden(held, bytes_, along) for bytes_ in (sent, factor * sent))
     assert large >= small * (1 - 1e-12)
 
 
@@ -116,28 +133,28 @@ def test_a_row_of_a_batch_equals_the_single_call(shapes, sent):
     sent = sent * np.arange(1, len(shapes) + 1)
     many = groups(sizes, inner, gpus=65536)
     for table in (GATHER, ACROSS):
-        rows = table.held(many).override(all_gather(sent, many), sent)
+        rows = overridden(table.held(many), sent, many)
         for row, (size, stride) in enumerate(zip(sizes.tolist(), inner.tolist(), strict=True)):
             along, one = groups(size, stride, gpus=65536), float(sent[row])
-            assert rows[row] == table.held(along).override(all_gather(one, along), one)
+            assert rows[row] == overridden(table.held(along), one, along)
 
 
 def test_one_group_may_send_many_sizes():
     sent = np.array([MEBI / 2, MEBI, 3 * MEBI, 2048 * MEBI])
     along = groups(16)
-    rows = GATHER.held(along).override(all_gather(sent, along), sent)
-    assert rows.tolist() == [GATHER.held(along).override(all_gather(one, along), one) for one in sent]
+    rows = overridden(GATHER.held(along), sent, along)
+    assert rows.tolist() == [overridden(GATHER.held(along), one, along) for one in sent]
 
 
 def test_a_time_above_that_of_a_larger_size_is_taken_for_noise():
     # RCCL's reduce-scatter on 256 devices of Frontier: 21.78 ms for 1 MiB, 2.23 for 4 (same source).
     noisy = changed(GATHER, rows=(TimingRow(4, (21.78e-3, 2.23e-3, 4.38e-3, 6.95e-3, 7.96e-3, 14.51e-3)),))
-    assert noisy.held(groups(16)).override(np.nan, MEBI) == pytest.approx(2.23e-3)
+    assert known(noisy.held(groups(16)), MEBI) == pytest.approx(2.23e-3)
 
 
 def test_slower_measurements_make_slower_calls():
     for sent in (MEBI, 5 * MEBI, 1024 * MEBI):
-        was, now = (table.held(groups(40)).override(np.nan, sent) for table in (GATHER, changed(GATHER, 2.0)))
+        was, now = (known(table.held(groups(40)), sent) for table in (GATHER, changed(GATHER, 2.0)))
         assert now == pytest.approx(2 * was)
 
 
@@ -148,12 +165,39 @@ def test_the_origin_of_a_time_is_told():
     assert origin(tables, "all-gather", MEBI, groups(1)) == "nothing to send"
     assert origin(tables, "reduce-scatter", MEBI, groups(16)) == "formula: the profile has no measured reduce-scatter"
     assert origin(tables, "all-gather", MEBI / 2, groups(16)) == (
-        "formula, at most what the measured table, measured [PCCL] has for its smallest size, 1 MiB"
+        "measured table, measured [PCCL], for its smallest size, 1 MiB, and from there as the formula"
     )
     assert origin(tables, "all-gather", 2048 * MEBI, groups(16)) == (
-        "formula, at least what the measured table, measured [PCCL] has for its largest size, 1 GiB"
+        "measured table, measured [PCCL], for its largest size, 1 GiB, and from there as the formula"
     )
     assert origin(tables, "all-reduce", MEBI, groups(4)) == (
         "formula: no table of all-reduce is for 4 ranks a node, stride 1, on 1 node (there is: 2 ranks a node, "
         "stride 1, on 1 node; 2 ranks a node, stride 2, on 1 node; 2 ranks a node, stride 2, on 2 to 8 nodes)"
     )
+
+
+def least_distance(values):
+    """Of all that never falls the least sum of distances to `values`, by linear programming over (fit, distance)."""
+    count = len(values)
+    one, none = np.eye(count), np.zeros((count - 1, count))
+    never_falls = np.hstack((one[:-1] - one[1:], none))
+    above, below = np.hstack((one, -one)), np.hstack((-one, -one))
+    limits = np.concatenate((np.zeros(count - 1), values, -values))
+    costs = np.repeat((0.0, 1.0), count)
+    return linprog(costs, np.vstack((never_falls, above, below)), limits, bounds=(None, None)).fun
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=9).map(lambda values: np.array(values, dtype=float)))
+def test_noise_is_evened_out_by_isotonic_median_regression(values):
+    found = ascending(values)
+    assert (np.diff(found) >= 0).all()
+    assert np.abs(found - values).sum() == pytest.approx(least_distance(values))
+
+
+def test_one_call_that_happened_to_be_fast_does_not_make_all_smaller_ones_fast():
+    # Start-up time is all that small calls take; one of four was measured at half of it.
+    sizes, times = tuple(2.0**power for power in (10, 12, 14, 16, 24)), (4e-3, 4.2e-3, 4.1e-3, 2e-3, 9e-3)
+    rows = (TimingRow(1, times),)
+    table = INSIDE.of(replace(INSIDE.timings, sizes=sizes, rows=rows), rows)
+    found = [float(known(table.held(groups(2, 2)), size)) for size in sizes]
+    assert found == pytest.approx([4e-3, 4.1e-3, 4.1e-3, 4.1e-3, 9e-3])

@@ -135,3 +135,39 @@ def test_what_is_no_text_is_refused_in_a_sentence(tmp_path):
     path.write_bytes(b"\xff\xfe\x00machine")
     with pytest.raises(FileProblems, match="cannot be read"):
         runs.read(path)
+
+
+def with_seconds(seconds, **values):
+    sent = {"all-reduce": {"x": {"calls": 12, "bytes": 5000, "seconds": seconds}}}
+    return changed(communication=sent, **values)
+
+
+def test_repetitions_of_one_run_are_one_row_with_medians(read):
+    found = read(
+        with_seconds(0.2, step_time_s=1.0, memory_B=7e8),
+        with_seconds(0.9, step_time_s=5.0, memory_B=9e8, x=4, z=1),
+        with_seconds(0.4, step_time_s=9.0, memory_B=5e8),
+        with_seconds(0.3, step_time_s=1.2, memory_B=6e8, round=3, seed=1),
+    )
+    first, other = found.rows
+    assert (first.line, first.repetitions, first.step, first.memory) == (1, 3, 1.2, 6e8)
+    assert [timed.seconds for timed in first.timed] == [0.3]
+    assert (other.line, other.repetitions, other.step, other.memory) == (2, 1, 5.0, 9e8)
+    assert (found.dropped, found.problems) == (0, ())
+
+
+def test_runs_that_differ_in_what_was_run_or_sent_or_told_are_rows_of_their_own(read):
+    others = [
+        changed(overlap="all-reduce"), changed(batch_sequences=16), changed(memory_B=None), changed(communication={}),
+        changed(communication={"all-reduce": {"x": {"calls": 24, "bytes": 5000, "seconds": 0.25}}}),
+    ]  # fmt: skip
+    assert [row.repetitions for row in read(changed(), *others).rows] == [1] * 6
+
+
+def test_rows_of_a_table_are_repetitions_unless_their_sources_differ(tmp_path):
+    path = tmp_path / "measured.csv"
+    path.write_text(
+        "machine,model,gpus,x,batch_sequences,step_time_s,source\n"
+        "perlmutter,gpt-5b,8,8,64,3.0,May\nperlmutter,gpt-5b,8,8,64,4.0,May\nperlmutter,gpt-5b,8,8,64,5.0,June\n"
+    )
+    assert [(row.step, row.repetitions) for row in runs.read(path).rows] == [(3.5, 2), (5.0, 1)]

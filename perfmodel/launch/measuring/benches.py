@@ -24,10 +24,10 @@ from perfmodel.layout import Layout
 from perfmodel.models.scaling import scaled
 from perfmodel.units import parse
 
-_BURST = parse("20 ms", "s")  # of calls that one look at the clock is for
+_BURST = parse("50 ms", "s")  # of calls that one look at the clock is for
 _MOST_CALLS = 500
 _RUNS = 3
-_ISSUED_RUNS = 7
+_SENT_RUNS = 7
 _WIDTH = 256  # of the products beside an all-reduce
 _MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that take no time but that of issuing
 _ROOM = 1 / 4  # of free memory that a point may take
@@ -62,7 +62,9 @@ class Bench:
             case Stream():
                 return {"seconds": self._burst(_stream(point, self.device))}
             case Collective():
-                seconds = timing.alone(self.axis(point.inner, point.size), self._call(point), self.device, runs=_RUNS)
+                seconds = timing.alone(
+                    self.axis(point.inner, point.size), self._call(point), self.device, runs=_SENT_RUNS
+                )
                 return {"seconds": timing.slowest([seconds], self.device)[0]}
             case Issue():
                 return {"seconds": self._issue()}
@@ -82,33 +84,30 @@ class Bench:
     def _burst(self, call: Callable[[], object]) -> float:
         """Seconds of a call among so many that a look at the clock does not matter; all ranks make as many."""
         call()  # what is made at the first call only
-        once = timing.slowest([self._timed(call, 1)], self.device)[0]
+        once = self._timed(call, 1)
         calls = max(1, min(_MOST_CALLS, math.ceil(min(_BURST, self.limit) / max(once, 1 / _MOST_CALLS**2))))
-        return timing.slowest([self._timed(call, calls) / calls], self.device)[0]
+        return self._timed(call, calls) / calls
 
     def _timed(self, call: Callable[[], object], calls: int) -> float:
+        """Seconds of so many calls by the slowest rank; the same on every rank."""
         timing.together(self.device)
         start = time.perf_counter()
         for _ in range(calls):
             call()
         self.device.wait()
-        return time.perf_counter() - start
+        return timing.spanned(start, time.perf_counter(), self.device, self.node)
 
     def _issue(self) -> float:
         """What more blocks take than few, over the kernels that the model counts in them."""
-        layers, found = {}, {}
         for count in (_FEW, _MANY):
             if count not in self.blocks:
                 self.blocks[count] = passes(count, self.device)
-            self.blocks[count]()
         times: dict[int, list[float]] = {count: [] for count in self.blocks}
-        for _ in range(_ISSUED_RUNS):
+        for _ in range(_RUNS):
             for count, run in self.blocks.items():
-                times[count].append(self._timed(run, 1))
-        found = {count: statistics.median(each) for count, each in times.items()}
-        layers = {count: issued_kernels(count) for count in found}
-        spent = (found[_MANY] - found[_FEW]) / (layers[_MANY] - layers[_FEW])
-        return timing.slowest([spent], self.device)[0]
+                times[count].append(self._burst(run))
+        few, many = (statistics.median(times[count]) for count in (_FEW, _MANY))
+        return (many - few) / (issued_kernels(_MANY) - issued_kernels(_FEW))
 
     def _beside(self, point: Beside) -> dict[str, float]:
         """Products alone, an all-reduce alone, and both at once, as a backward pass has them (OAR)."""
@@ -131,7 +130,6 @@ class Bench:
             statistics.median(self._timed(run, calls) for _ in range(_RUNS))
             for run, calls in ((multiply, products), (both, 1))
         )
-        computed, together = timing.slowest([computed, together], self.device)
         return {"seconds": together, "compute": computed, "send": sent}
 
 
