@@ -12,6 +12,7 @@ _COLOURS = 6  # groups that are told apart
 def scatter(record: Mapping[str, Any], path: Path) -> None:
     """A point a row on logarithmic axes, the diagonal where both agree, and a quarter on each side of it."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     measured = [row["measured_s"] for row in record["rows"]]
     predicted = [row["predicted_s"] for row in record["rows"]]
@@ -25,6 +26,10 @@ def scatter(record: Mapping[str, Any], path: Path) -> None:
     for factor, label in ((1.25, "25 % off"), (0.75, None)):
         axes.plot(ends, [factor * end for end in ends], ":", color="grey", linewidth=0.8, label=label)
     axes.set(xlim=ends, ylim=ends, xlabel="measured step, s", ylabel="predicted step, s")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     axes.legend(fontsize="small")
     save(figure, path)
 

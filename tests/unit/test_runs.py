@@ -84,7 +84,7 @@ def test_a_row_is_predicted_as_the_model_that_was_made_of_it_in_the_order_of_its
     ],
 )
 def test_a_bad_line_is_told_and_the_good_ones_are_kept(read, line, sentence):
-    reading = read(json.dumps(GOOD), line, changed(step_time_s=1.6))
+    reading = read(json.dumps(GOOD), line, changed(batch_sequences=16))
     ((told, text),) = reading.problems
     assert told == 2
     assert text.startswith(sentence)
