@@ -27,7 +27,7 @@ from perfmodel import collectives
 from perfmodel.job import Job
 from perfmodel.layout import Layout
 from perfmodel.parameters import replicated_parameters, sharded_parameters
-from perfmodel.settings import BUCKET, FORWARD_PASSES, WEIGHT_GATHERS
+from perfmodel.settings import FORWARD_PASSES, WEIGHT_GATHERS
 from perfmodel.timings import Operation
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
 from perfmodel.workload import Attention, Block, Embedding, Head, Layer, Linear, Norm
@@ -304,13 +304,13 @@ def _weight_gradient(
 ) -> Iterator[Collective]:
     """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end.
 
-    A bucket over data takes whole weights until it holds BUCKET bytes, or all there are.
+    A bucket over data takes whole weights until it is full, or all there are.
     """
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
     steps = repeat * at.accumulation
     yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
-    bucket = np.minimum(np.maximum(summed, BUCKET), at.sharded * sizes.sent_gradient_bytes)
+    bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
     together = bucket if sizes.fidelity == "full" else None
     yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat, together)
 

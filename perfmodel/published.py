@@ -110,6 +110,7 @@ def _job(row: Mapping[str, str], overlap: str, contention: float) -> Job:
         ("contention", contention),
         ("flash_attention", row["attention"] != "materialized"),
         ("dropout", row["dropout"] == "yes"),
+        ("bucket", 0.0),  # AxoNN sends each gradient by itself (axonn 0.2.0, sync_gradients: `vectorize` is not there)
         ("weight_bytes", float(row["weight_bytes"] or 2)),
     )
     return _job_of(row["machine"], row["model"], int(row["sequence_length"]), int(row["batch_sequences"]), settings)

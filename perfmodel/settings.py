@@ -83,7 +83,8 @@ class Settings:
 
     At full fidelity: `overlap`, what runs beside computation; `contention`, seconds lost for each second side by side,
     0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel, both the profile's where None;
-    `flash_version`, of the attention kernel.
+    `flash_version`, of the attention kernel; `bucket`, bytes of gradients that travel over data together, 0 where each
+    weight's goes by itself.
     """
 
     fidelity: Fidelity = "full"
@@ -101,6 +102,7 @@ class Settings:
     contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
     host_time: float | None = None
     flash_version: Literal[1, 2] = 2
+    bucket: float = BUCKET
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -304,16 +304,17 @@ def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
     assert ring_latency(asked, Layout(1, 1, 1, 1)) == 0
 
 
-def over_data(model, layout, **question):
-    """The all-reduces of weights' gradients over data."""
-    asked = job(model, batch=int(layout.data), **question)
-    return [found for found in traffic(asked, layout) if found.operation == "all-reduce" and found.layer == "l"], asked
+def over_data(layer, repeat, **question):
+    """The all-reduce of a weight's gradient over 16 ranks of data."""
+    layout = Layout(1, 1, 1, 16)
+    asked = job(linears(layer, repeat=repeat), batch=16, **question)
+    (found,) = [one for one in traffic(asked, layout) if one.term == "data_reduce"]
+    return found
 
 
 @pytest.mark.parametrize("repeat", [1, 7])
 def test_gradients_that_fit_into_one_bucket_take_one_all_reduce_over_data(repeat):
-    layout = Layout(1, 1, 1, 16)
-    ((found,), _) = over_data(linears(Linear("l", 64, 64, bias=False), repeat=repeat), layout, fidelity="full")
+    found = over_data(Linear("l", 64, 64, bias=False), repeat, fidelity="full")
     whole = replace(found, buffer=repeat * found.buffer, bucket=None, calls=1)
     assert found.sent == pytest.approx(1)
     assert found.total == pytest.approx(whole.total)
@@ -321,19 +322,21 @@ def test_gradients_that_fit_into_one_bucket_take_one_all_reduce_over_data(repeat
 
 
 def test_a_weight_as_large_as_a_bucket_travels_alone():
-    layout = Layout(1, 1, 1, 16)
-    ((found,), _) = over_data(linears(Linear("l", 8192, 8192, bias=False), repeat=3), layout, fidelity="full")
+    found = over_data(Linear("l", 8192, 8192, bias=False), 3, fidelity="full")
     assert found.buffer > BUCKET
     assert (found.sent, found.time) == (3, replace(found, bucket=None).time)
 
 
 def test_buckets_hold_no_more_than_64_mib_of_smaller_weights():
-    layout = Layout(1, 1, 1, 16)
-    ((found,), _) = over_data(linears(Linear("l", 1024, 1024, bias=False), repeat=160), layout, fidelity="full")
+    found = over_data(Linear("l", 1024, 1024, bias=False), 160, fidelity="full")
     assert found.sent == pytest.approx(160 * 1024**2 * 4 / BUCKET)
 
 
+def test_gradients_may_travel_one_by_one_as_axonn_sends_them():
+    found = over_data(Linear("l", 64, 64, bias=False), 7, fidelity="full", bucket=0.0)
+    assert (found.sent, found.time) == (7, replace(found, bucket=None).time)
+
+
 def test_without_a_start_up_time_it_does_not_matter_what_travels_together():
-    layout = Layout(1, 1, 1, 16)
-    ((found,), _) = over_data(linears(Linear("l", 64, 64, bias=False), repeat=7), layout, fidelity="flat")
+    found = over_data(Linear("l", 64, 64, bias=False), 7, fidelity="flat")
     assert (found.bucket, found.sent) == (None, 7)
