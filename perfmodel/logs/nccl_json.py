@@ -24,7 +24,9 @@ from perfmodel.timings import Operation
 
 _RUN = re.compile(r'\{\s*"(?:version|args)"\s*:')  # the first name, as written or in the order of the alphabet
 _RESULT = re.compile(r'\{\s*"(?:size|actual_iterations)"\s*:')
+_RESULTS = re.compile(r'"results"\s*:\s*\[')
 _AFTER_RESULTS = re.compile(r'\]\s*,\s*"(?:out_of_bounds|start_time)"\s*:')
+_END = re.compile(r'"out_of_bounds"\s*:')
 _PROGRAM = re.compile(r"(?:.*[/\\])?(\w+?)_perf(?:_mpi)?(?:\.exe)?")
 _PLACES: Mapping[Place, str] = {"out-of-place": "out_of_place", "in-place": "in_place"}
 _WHOLE = re.compile(r"\d{1,7}")
@@ -52,7 +54,8 @@ class _Run:
 
     def __init__(self, text: str, file: str, line: int) -> None:
         self._text, self._file, self._line = text, file, line
-        self._values = values(text)
+        self._results = _RESULTS.search(text)
+        self._head = values(text[: self._results.start()] if self._results else text)
 
     def log(self, told: Told) -> Log:
         """Samples, problems and facts of the run."""
@@ -63,7 +66,7 @@ class _Run:
             return Log((), (Problem(self._file, self._line, str(error), len(pieces)),))
         samples: list[Sample] = []
         problems: list[Problem] = []
-        if "out_of_bounds" not in self._values:
+        if not _END.search(self._text):
             problems.append(Problem(self._file, self._line, "the run has no end; its results so far are used", 0))
         lines, seen = Lines(self._text), dict[str, int]()
         for place, piece in enumerate(pieces, start=1):
@@ -78,12 +81,11 @@ class _Run:
         return Log(tuple(samples), tuple(problems), self._facts())
 
     def _pieces(self) -> list[Piece]:
-        results = self._values.get("results")
-        if results is None:
+        if self._results is None:
             return []
-        after = None if results.whole else _AFTER_RESULTS.search(self._text, results.start)
-        end, shift = after.start() if after else results.end, results.start
-        found = objects(self._text[shift:end], _RESULT)
+        shift = self._results.end()
+        after = _AFTER_RESULTS.search(self._text, shift)
+        found = objects(self._text[shift : after.start() if after else None], _RESULT)
         return [Piece(piece.start + shift, piece.end + shift, piece.holds) for piece in found]
 
     def _of(self, pieces: Sequence[Piece], told: Told) -> tuple[Operation, Group]:
@@ -92,12 +94,12 @@ class _Run:
             raise PerfmodelError("there are no results in this JSON; wanted what nccl-tests writes with -J")
         if any("cpu_time" in _place(piece, key) for piece in pieces for key in _PLACES.values()):
             raise PerfmodelError(CPU_TIMES)
-        ranks = _ranks(self._mapping("config"))
+        ranks = _ranks(self._config())
         return operation_of(self._name(pieces), told), group_with(group_of(ranks) if ranks else None, told)
 
     def _name(self, pieces: Sequence[Piece]) -> str:
         """The collective that the program is named after, or else the experiments; they must agree."""
-        arguments = self._held("args")
+        arguments = self._head.get("args")
         first = arguments[0] if isinstance(arguments, list) and arguments else ""
         program = _PROGRAM.fullmatch(first) if isinstance(first, str) else None
         told = [piece.holds.get("experiment_name") for piece in pieces if piece.holds]
@@ -108,16 +110,13 @@ class _Run:
 
     def _facts(self) -> tuple[str, ...]:
         """The version of NCCL and the devices."""
-        code = _whole(self._held("nccl_version"))
-        devices = [device.get("device_info") for device in _devices(self._mapping("config"))]
+        code = _whole(self._head.get("nccl_version"))
+        devices = [device.get("device_info") for device in _devices(self._config())]
         named = [_version(code)] if code and code > _LEAST_CODE else []
         return (*named, *dict.fromkeys(device for device in devices if isinstance(device, str) and device))
 
-    def _held(self, name: str) -> object:
-        return self._values[name].holds if name in self._values else None
-
-    def _mapping(self, name: str) -> Mapping[str, Any]:
-        held = self._held(name)
+    def _config(self) -> Mapping[str, Any]:
+        held = self._head.get("config")
         return held if isinstance(held, dict) else {}
 
 

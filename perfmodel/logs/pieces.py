@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, strict=False)
@@ -24,50 +25,37 @@ class Piece:
     holds: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """The value of a name: where its text begins and ends, and what it is; `whole` where all of it could be read."""
+def values(text: str) -> dict[str, Any]:
+    """What the names of the object hold that the text begins with; behind damage reading goes on at the next name.
 
-    start: int
-    end: int
-    holds: Any
-    whole: bool
-
-
-def values(text: str) -> dict[str, Value]:
-    """The values of the object that the text begins with; behind a damaged one reading goes on at the next name.
-
-    >>> found = values('{"a": [1.50, 2], "b": {"c": 3}}')
-    >>> found["a"].holds, found["b"].holds
-    (['1.50', '2'], {'c': '3'})
+    >>> values('{"a": [1.50, 2], "b": ?, "c": {"d": 3}}')
+    {'a': ['1.50', '2'], 'c': {'d': '3'}}
     """
-    found: dict[str, Value] = {}
+    found: dict[str, Any] = {}
     key = _KEY.search(text)
     while key is not None:
-        start = key.end()
-        value, end = _value(text, start)
-        found.setdefault(key[1], Value(start, end or len(text), value, whole=end > 0))
-        key = _KEY.search(text, max(start, end))
+        value, end = _value(text, key.end())
+        if end:
+            found.setdefault(key[1], value)
+        key = _KEY.search(text, max(end, key.end()))
     return found
 
 
 def objects(text: str, opening: re.Pattern[str]) -> Iterator[Piece]:
-    """Each object of a list; what stands between two and belongs to none is a damaged one.
+    """Each object of a list, none of which has another inside that opens alike; what is left between two is damaged.
 
-    >>> [piece.holds for piece in objects('[{"n": 1}, {"n": 2, {"n": 3}]', re.compile(r'{"n"'))]
-    [{'n': '1'}, None, {'n': '3'}]
+    >>> [piece.holds for piece in objects('[{"n": 1}, {"n": 2, {"n": 3}, 4}]', re.compile(r'{"n"'))]
+    [{'n': '1'}, None, {'n': '3'}, None]
     """
-    place, whole = 0, True
-    while (found := opening.search(text, place)) is not None:
-        start = found.start()
-        if whole:
-            yield from _stray(text, place, start)
-        value, end = _value(text, start)
-        whole = isinstance(value, dict)
-        place = end if whole else start + 1
-        yield Piece(start, place, value if whole else None)
-    if whole:
-        yield from _stray(text, place, len(text))
+    starts = [found.start() for found in opening.finditer(text)]
+    yield from _stray(text, 0, starts[0] if starts else len(text))
+    for start, end in pairwise([*starts, len(text)]):
+        value, length = _value(text[start:end], 0)  # of its own text, for an error in JSON counts the lines before it
+        if isinstance(value, dict):
+            yield Piece(start, start + length, value)
+            yield from _stray(text, start + length, end)
+        else:
+            yield Piece(start, end, None)
 
 
 def _stray(text: str, start: int, end: int) -> Iterator[Piece]:

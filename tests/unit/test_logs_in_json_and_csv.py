@@ -87,8 +87,9 @@ def test_several_runs_and_lines_of_json_keep_their_own_lines():
 
 
 def test_json_whose_names_are_in_the_order_of_the_alphabet_is_read():
-    text = json.dumps(json.loads(json_of(GATHER)), sort_keys=True)
-    assert read(text).samples == read(json_of(GATHER)).samples
+    one, two = (json.dumps(json.loads(json_of(truth)), sort_keys=True) for truth in (GATHER, REDUCE))
+    assert read(one).samples == read(json_of(GATHER)).samples
+    assert len(read(f"{one}\n{two}").samples) == 4 * len(SIZES)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +190,12 @@ def test_nodes_are_asked_for_where_rccl_tests_counts_processes_only(text):
     assert [problem.rows for problem in log.problems] == [2 * len(SIZES)]
     assert "16 devices took part, but not on how many nodes" in told(log)[0]
     assert "the run is of 16 devices, not of 4 ranks a node" in told(read(text, nodes=2, ranks=4))[0]
+
+
+def test_rccl_tests_says_of_each_row_whether_it_is_in_place():
+    lines = rccl_json(REDUCE).split("\n")
+    for sample in read(rccl_json(REDUCE), **said(REDUCE)).samples:
+        assert ('"inPlace":1' in lines[sample.line - 1]) == (sample.place == "in-place")
 
 
 @pytest.mark.parametrize("write", [rccl_json, rccl_csv])
