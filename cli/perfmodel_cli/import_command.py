@@ -43,7 +43,9 @@ def machines_import(
     logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
     base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
     out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
-    nccl_tests: Annotated[bool, typer.Option("--nccl-tests", help="Text of nccl-tests or rccl-tests.")] = False,
+    nccl_tests: Annotated[
+        bool, typer.Option("--nccl-tests", help="What nccl-tests or rccl-tests print or write: text, JSON or CSV.")
+    ] = False,
     osu: Annotated[bool, typer.Option("--osu", help="Text of OSU micro-benchmarks.")] = False,
     table: Annotated[bool, typer.Option("--csv", help="CSV with the columns of docs/profiles.md.")] = False,
     operation: Annotated[
@@ -133,10 +135,10 @@ def _counts(text: str, option: str, logs: int) -> "list[int | None]":
 
 
 def _read(kind: str, log: str, told: "Told") -> "Log":
-    from perfmodel.logs import nccl_tests, osu, timings_csv
+    from perfmodel.logs import osu, recognized, timings_csv
     from perfmodel.logs.text import read_log
 
-    readers: dict[str, Any] = {"--nccl-tests": nccl_tests.read, "--osu": osu.read, "--csv": timings_csv.read}
+    readers: dict[str, Any] = {"--nccl-tests": recognized.read, "--osu": osu.read, "--csv": timings_csv.read}
     found: Log = readers[kind](read_log(Path(log)), log, told)
     return found
 
@@ -145,7 +147,7 @@ def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
     """How the numbers were made, for whoever reads the profile."""
     dropped = sum(problem.rows for problem in found.problems)
     placed = f", {buffers.value} buffers" if kind == "--nccl-tests" else ""
-    return f"medians of {found.used} samples of {kind[2:]} text{placed}; {dropped} rows dropped"
+    return f"medians of {found.used} samples of {kind[2:]}{placed}; {dropped} rows dropped"
 
 
 def _tell(problems: "Sequence[Problem]", used: int) -> None:

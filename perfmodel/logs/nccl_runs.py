@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perfmodel.logs.launchers import launched
-from perfmodel.logs.samples import Group
+from perfmodel.logs.samples import Group, Place
 
 TYPES = "int8|uint8|int32|uint32|int64|uint64|half|float|double|bfloat16|f?fp?8_?e4m3|f?fp?8_?e5m2|char|int"
 _SETTINGS = re.compile(r"#\s*nThreads?\s+\d+\s+nGpus\s+\d+")
@@ -21,11 +21,13 @@ _MEMBER = re.compile(
     r"#\s*Rank\s+(\d{1,7})\s+(?:Group\s+(\d{1,7})\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+\d+\s*(?:\[[^\]]*\])?(.*)"
 )
 _USED = re.compile(r"#\s*(?:Rank|Device)\s+(\d{1,7})\s+(?:uses device|->)\s+\d+\s*(?:\[[^\]]*\])?(.*)")
+_PLACED = re.compile(r"#\s*(out-of-place|in-place)\b.*")
 _HEADING = re.compile(r"#?\s*(size|bytes)\s+(count|N)\s+type\s+(.*)")
 _UNITS = re.compile(r"#\s*\(B\)\s+\(elements\)\s+.*?\((us|ms|s)\)")
 _ROW = re.compile(rf"(?:^|\s)\d+\s+\d+\s+(?:{TYPES})\s")
-_VERSION = re.compile(r"(?:NCCL|RCCL) version \S+|nccl-tests version \S+|rccl-tests: Version \S+")
+_VERSION = re.compile(r"(?:NCCL|RCCL) version \S+|[nr]ccl-tests version \S+|rccl-tests: Version \S+")
 _END = re.compile(r"#\s*Out of bounds values\s*:\s*\d+\s*(\S*)")
+_BOTH: tuple[Place, ...] = ("out-of-place", "in-place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Run:
     name: str = ""
     members: list[Member] = field(default_factory=list)
     group: Group | None = None
+    places: tuple[Place, ...] = _BOTH
     heading: str = ""
     unit: str = ""
     rows: list[tuple[int, str]] = field(default_factory=list)
@@ -54,9 +57,10 @@ class Run:
     failed: bool = False
 
     @property
-    def repeats(self) -> int:
-        """Results in a row: out of place, and in place where there is a second time."""
-        return len(re.findall(r"\b(?:cpu)?time\b", self.heading))
+    def columns(self) -> list[str]:
+        """Names of the columns from the first time on."""
+        words = self.heading.split()
+        return words[words.index("time") :] if "time" in words else []
 
 
 @dataclass(slots=True)
@@ -125,9 +129,16 @@ class _Reader:
         self.run(line).members.append(Member(int(found[1]), 0, "", found[2].strip()))
         self.facts[found[2].strip()] = None
 
+    def table(self, line: int) -> Run:
+        """The run that a line above the rows belongs to; one that has not ended repeats its heading."""
+        again = self.runs and self.runs[-1].heading and not self.runs[-1].ends
+        return self.runs[-1] if again else self.run(line)
+
+    def placed(self, line: int, found: re.Match[str]) -> None:
+        self.table(line).places = ("in-place",) if found[1] == "in-place" else _BOTH
+
     def heading(self, line: int, found: re.Match[str]) -> None:
-        again = self.runs and self.runs[-1].heading and not self.runs[-1].ends  # a run that repeats its heading
-        run = self.runs[-1] if again else self.run(line)
+        run = self.table(line)
         run.heading = found.string
         run.unit = "ms" if found[1] == "bytes" else "us"  # of NCCL 1, which printed no line of units
 
@@ -146,6 +157,7 @@ _TAKES: Mapping[re.Pattern[str], Callable[[_Reader, int, re.Match[str]], None]] 
     _SETTINGS: _Reader.settings,
     _MEMBER: _Reader.member,
     _USED: _Reader.used,
+    _PLACED: _Reader.placed,
     _HEADING: _Reader.heading,
     _UNITS: _Reader.units,
     _END: _Reader.end,

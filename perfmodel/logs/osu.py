@@ -1,8 +1,12 @@
-"""Text of the OSU micro-benchmarks as samples: osu_allreduce, osu_allgather and osu_reduce_scatter.
+"""Text of the OSU micro-benchmarks as samples: osu_allreduce, osu_allgather, osu_reduce_scatter and its _block.
 
 Their time is the mean over the ranks, of which -f prints least and greatest too. Their size is what one rank hands in:
-the whole array for the two reductions, one rank's part for osu_allgather, which is multiplied by the ranks here. The
-text says how many ranks there are only where a launcher's line is in it.
+the whole array for the reductions, one rank's part for osu_allgather, which is multiplied by the ranks here.
+osu_reduce_scatter_block gives each rank the same number of elements and leaves over what the ranks do not divide; a
+size of which it leaves over more than a hundredth is dropped. The text says how many ranks there are only where a
+launcher's line is in it. All other benchmarks are refused by the name in their title: vectors (Allgatherv),
+Non-blocking and Neighborhood ones, Persistent ones, those of Python and Java (OMB in place of OSU). Source: OSU
+micro-benchmarks 7.5 and its successor of 2025, c/mpi/collective: titles, omb_init_irregular_args.
 """
 
 import re
@@ -17,9 +21,13 @@ from perfmodel.timings import Operation
 from perfmodel.units import parse
 
 _TITLE = re.compile(r"#?\s*OSU\s+(\S+)\s+(.+?)\s+Latency Test(?:\s+(v\S+))?.*")
-_OTHER_TITLE = re.compile(r"#?\s*OSU\s+\S+\s+(.+?)\s+Test.*")
+_OTHER_TITLE = re.compile(r"#?\s*(?:OSU\s+\S+|OMB\S*)\s+(.+?)\s+Test.*")
+_DATATYPE = re.compile(r"#\s*Datatype:\s*(\S+?)\.?")
 _HEADING = re.compile(r"#?\s*Size\s+Avg Lat(?:ency)?\s*\((us|ms|s)\)(.*)")
 _SPREAD = re.compile(r"\s*Min Lat(?:ency)?\s*\(\w+\)\s+Max Lat(?:ency)?\s*\(\w+\)")
+_BLOCK = "Reduce_scatter_block"
+_ELEMENT = 4  # bytes of MPI_INT, which reductions have unless told otherwise, and of MPI_FLOAT; MPI_CHAR has one
+_LEFT_OVER = 0.01  # of an array that its ranks do not divide
 _ROUNDING = 0.01  # of the time's last printed digit, so that a mean is not above its own maximum
 
 
@@ -30,6 +38,7 @@ class _Run:
     group: Group | None
     unit: str = ""
     spread: bool = False
+    element: int = _ELEMENT
     problem: str = ""
     rows: int = 0
 
@@ -52,6 +61,8 @@ def read(text: str, file: str, told: Told) -> Log:
         elif heading := _HEADING.fullmatch(line):
             run = run or _Run(place, "", group, problem="rows without a title, so their operation is unknown")
             run.unit, run.spread = heading[1], bool(_SPREAD.match(heading[2]))
+        elif run is not None and (datatype := _DATATYPE.fullmatch(line)):
+            run.element = 1 if datatype[1].endswith("CHAR") else _ELEMENT
         elif run is not None and number(line.split(maxsplit=1)[0] if line else "") is not None:
             _take(run, (place, line), file, told, samples, problems)
     _close(run, file, problems)
@@ -60,7 +71,7 @@ def read(text: str, file: str, told: Told) -> Log:
 
 def _begin(line: int, title: re.Match[str], group: Group | None, told: Told) -> _Run:
     name = title[2] if title.re is _TITLE else title[1]
-    operation, said = operation_named(name), told.group()
+    operation, said = _operation(name), told.group()
     problem = ""
     if operation is None or title.re is not _TITLE:
         problem = f"the run is of {name}; tables are of all-gather, reduce-scatter and all-reduce"
@@ -73,6 +84,10 @@ def _begin(line: int, title: re.Match[str], group: Group | None, told: Told) -> 
     return _Run(line, name, group or said, problem=problem)
 
 
+def _operation(name: str) -> Operation | None:
+    return "reduce-scatter" if name == _BLOCK else operation_named(name)
+
+
 def _close(run: _Run | None, file: str, problems: list[Problem]) -> None:
     """Name the rows of a run that is of no use."""
     if run is not None and run.problem and run.rows:
@@ -83,7 +98,7 @@ def _take(
     run: _Run, row: tuple[int, str], file: str, told: Told, samples: list[Sample], problems: list[Problem]
 ) -> None:
     run.rows += 1
-    operation = operation_named(run.name) or told.operation
+    operation = _operation(run.name) or told.operation
     if run.problem or operation is None or run.group is None:
         return
     line, text = row
@@ -109,7 +124,16 @@ def _amounts(text: str, run: _Run, operation: Operation, group: Group) -> Iterat
     size, time, *spread = (value for value in values if value is not None)
     if spread and not spread[0] * (1 - _ROUNDING) <= time <= spread[1] * (1 + _ROUNDING):
         raise PerfmodelError(f"the mean {time:g} is not between least and greatest, {spread[0]:g} and {spread[1]:g}")
+    if run.name == _BLOCK:
+        _check_blocks(size, run.element, group.size)
     size *= group.size if operation == "all-gather" else 1
     time *= parse(f"1 {run.unit}", "s")
     check_amounts(size, time)
     yield size, time
+
+
+def _check_blocks(size: float, element: int, ranks: int) -> None:
+    """Refuse a size of which equal blocks of whole elements leave too much over."""
+    sent = size // (element * ranks) * element * ranks
+    if sent < size * (1 - _LEFT_OVER):
+        raise PerfmodelError(f"{ranks} equal blocks of elements of {element} B are {sent:.0f} of the {size:.0f} B")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from perfmodel import profiles
-from synthetic_logs import SIZES, Truth, nccl_tests, osu
+from synthetic_logs import SIZES, Truth, nccl_json, nccl_tests, osu, rccl_csv, rccl_json
 
 GATHER = Truth("all_gather", 4, 4, 300e-6, 40e9)
 REDUCE = Truth("all_reduce", 2, 4, 90e-6, 50e9)
@@ -95,6 +95,20 @@ def test_osu_logs_take_their_nodes_from_the_options_one_a_log(run, log, tmp_path
     answer = taken(run, out, "--osu", *logs, "--nodes", "2,4", "--ranks-per-node", "4")
     assert answer.code == 0
     assert [row.nodes for row in profiles.load(str(out)).collectives[0].rows] == [2, 4]
+
+
+@pytest.mark.parametrize("write", [nccl_json, rccl_json, rccl_csv])
+def test_files_of_the_tests_are_known_by_what_is_in_them(run, log, tmp_path, write):
+    out, one = tmp_path / "mine.yaml", log("ag.out", write(GATHER))
+    answer = taken(run, out, "--nccl-tests", one, "--nodes", "4", "--ranks-per-node", "4", "--format", "json")
+    assert answer.code == 0
+    (part,) = json.loads(answer.out)["parts"]
+    assert (part["alpha_s"], part["beta_B_per_s"]) == pytest.approx((300e-6, 40e9), rel=0.01)
+    wrong = log("bad.out", write(GATHER).replace('"nwrong":0', '"nwrong":1').replace('"0"', '"1"'))
+    answer = taken(run, tmp_path / "bad.yaml", "--nccl-tests", wrong, "--nodes", "4", "--ranks-per-node", "4")
+    assert answer.code == 1
+    assert "the results were wrong" in answer.err
+    assert f"{(1 if write is nccl_json else 2) * len(SIZES)} rows dropped, 0 times used" in answer.err
 
 
 def test_csv_is_read_and_outliers_are_shown_with_their_line(run, log, tmp_path):

@@ -72,6 +72,42 @@ def test_a_blank_reduction_is_that_of_an_all_gather():
     assert read(text_of(GATHER).replace("   none ", "        ")).samples == read(text_of(GATHER)).samples
 
 
+ITERATIONS = "i_min   i_max   i_p99   i_cv%"
+
+
+@pytest.mark.parametrize(
+    ("heading", "change"),
+    [
+        (f"{HEADING} timestamp", lambda first, out, inside: [*first, *out, *inside, "2026-11-30", "12:00:00"]),
+        (f"{HEADING} algo proto nchannels", lambda first, out, inside: [*first, *out, *inside, "RING", "LL", "8"]),
+        (HEADING.replace("#wrong", f"#wrong {ITERATIONS}"),
+         lambda first, out, inside: [*first, *out, "1.0", "9.0", "8.0", "3.1", *inside, "1.0", "9.0", "8.0", "3.1"]),
+        (HEADING.replace("#wrong", "#wrong #bitdiff"), lambda first, out, inside: [*first, *out, "7", *inside, "0"]),
+        (HEADING.replace(" time ", " time hipevt "),
+         lambda first, out, inside: [*first, out[0], "5.1", *out[1:], inside[0], "N/A", *inside[1:]]),
+    ],
+    ids=["-S", "-M", "-I", "bits", "hipevt"],
+)  # fmt: skip
+def test_columns_that_are_not_needed_are_passed_over(heading, change):
+    text = text_of(GATHER)
+    lines = [
+        " ".join(change(line.split()[:5], line.split()[5:9], line.split()[9:])) if re.match(r" *\d", line) else line
+        for line in text.split("\n")
+    ]
+    log = read("\n".join(heading if line == HEADING else line for line in lines))
+    assert log.problems == ()
+    assert log.samples == read(text).samples
+
+
+@pytest.mark.parametrize("place", ["in-place", "out-of-place"])
+def test_a_run_of_one_of_the_two_results_says_which(place):
+    one = "#   size   count   type   redop   root   time   algbw   busbw #wrong"
+    lines = [" ".join(line.split()[:9]) if re.match(r" *\d", line) else line for line in text_of(GATHER).split("\n")]
+    log = read("\n".join(f"#            {place}     \n{one}" if line == HEADING else line for line in lines))
+    assert {sample.place for sample in log.samples} == {place}
+    assert len(log.samples) == len(SIZES)
+
+
 def test_the_layout_of_nccl_1_has_milliseconds_and_no_units():
     text = """./all_reduce_test 10000000
 # Using devices

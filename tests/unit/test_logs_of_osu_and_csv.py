@@ -1,5 +1,7 @@
 """Text of OSU micro-benchmarks, and CSV: sizes, units, groups, and what is wrong."""
 
+import re
+
 import pytest
 
 from perfmodel.errors import PerfmodelError
@@ -62,6 +64,41 @@ def test_a_failed_validation_is_a_wrong_result():
     log = read(text, nodes=2, ranks=2)
     assert [sample.size for sample in log.samples] == [1024]
     assert "Fail" in str(log.problems[0])
+
+
+def test_equal_blocks_of_a_reduce_scatter_have_the_size_of_the_whole_array():
+    text = text_of(SCATTER).replace("Reduce_scatter Latency", "Reduce_scatter_block Latency")
+    assert read(text).samples == read(text_of(SCATTER)).samples
+
+
+@pytest.mark.parametrize(("datatype", "kept"), [("MPI_CHAR", [4096, 2**20]), ("MPI_INT", [2**20])])
+def test_a_block_that_leaves_much_of_the_array_over_is_named(datatype, kept):
+    title = f"# OSU MPI-CUDA Reduce_scatter_block Latency Test v7.5\n# Datatype: {datatype}.\n"
+    text = f"{title}# Size       Avg Latency(us)\n16     4.0\n4096   5.0\n1048576   60.0\n"
+    log = read(text, nodes=2, ranks=12)
+    assert [sample.size for sample in log.samples] == kept
+    assert "24 equal blocks of elements of" in str(log.problems[0])
+    assert [problem.line for problem in log.problems] == [4, 5][: 3 - len(kept)]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.5",
+        "# OSU MPI-ROCM Allreduce Persistent Latency Test v7.5",
+        "# OSU MPI Non-blocking Reduce_scatter_block Latency Test v7.5",
+        "# OSU MPI Reduce_scatter_block Persistent Latency Test v7.5",
+        "# OSU MPI Allgatherv Latency Test v7.5",
+        "# OSU MPI Neighborhood Allgather Latency Test v7.5",
+        "# OMB Python MPI Allreduce Test",
+    ],
+)
+def test_variants_of_the_three_operations_are_refused_by_name_behind_a_run_that_is_none(title):
+    text = text_of(REDUCE) + f"{title}\n# Size       Avg Latency(us)\n1024   5.0\n2048   6.0\n"
+    log = read(text, operation="all-reduce")
+    assert len(log.samples) == len(SIZES)
+    assert [problem.rows for problem in log.problems] == [2]
+    assert re.search("the run is of (.*); tables are of", str(log.problems[0]))[1] in title
 
 
 def test_csv_takes_units_of_the_heading_or_of_the_value():
