@@ -19,7 +19,6 @@ from perfmodel.memory import capacity, occupy
 from perfmodel.overlap import Mode
 from perfmodel.ranks import first_group
 from perfmodel.search import Space, rank
-from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.stages import segments
 from perfmodel.step import Prediction, predict
 from perfmodel.timeline import Event, play
@@ -99,7 +98,7 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
         job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
     )
     found = rank(exact, space)
-    layout = found.layouts.take(0) if len(found) else _leanest(space, grid)
+    layout = found.layouts.take(0) if len(found) else _leanest(job, space, grid)
     rejections = _rejections(job, space, layout)
     nearest = nearest_grid(job, space, grid) if rejections else None
     rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
@@ -117,10 +116,9 @@ def timeline(explanation: Explanation) -> tuple[list[Event], float]:
     return play(segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings))
 
 
-def _leanest(space: Space, grid: Layout) -> Layout:
+def _leanest(job: Job, space: Space, grid: Layout) -> Layout:
     """The setting that needs the least memory, within what the user fixed."""
-    recompute = RECOMPUTES.index(space.recompute or "full")
-    cache = WEIGHT_CACHES.index(space.weight_cache or "none")
+    recompute, cache = max(space.modes(job.settings), key=lambda mode: (mode[0], -mode[1]))
     return replace(
         grid, placement=space.placements[0], micro_batch=space.micro_batch or 1, recompute=recompute, weight_cache=cache
     )

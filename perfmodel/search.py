@@ -27,13 +27,17 @@ _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is searched. None = any: what is fastest among what fits."""
+    """What is searched. None = any: what is fastest among what fits.
+
+    `only`: the recomputations and weight caches that what runs it has, all where it is empty.
+    """
 
     gpus: int
     placements: tuple[int, ...] = (0,)
     micro_batch: int | None = None
     recompute: Recompute | None = None
     weight_cache: WeightCache | None = None
+    only: tuple[tuple[Recompute, WeightCache], ...] = ()
     top: int = 10
 
     def __post_init__(self) -> None:
@@ -53,7 +57,8 @@ class Space:
         pairs = [(r, c) for r in recomputes for c in caches]
         if self.weight_cache is None:
             pairs = [(r, c) for r, c in pairs if r == "full" or c != "all"]
-        return [(RECOMPUTES.index(r), WEIGHT_CACHES.index(c)) for r, c in pairs]
+        known = [pair for pair in pairs if not self.only or pair in self.only]
+        return [(RECOMPUTES.index(r), WEIGHT_CACHES.index(c)) for r, c in known]
 
 
 def _worthwhile(recompute: Recompute, settings: Settings) -> bool:

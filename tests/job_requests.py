@@ -1,15 +1,17 @@
 """Jobs for tests: any machine, any launcher, without a search."""
 
+from dataclasses import replace
 from functools import cache
 
 from perfmodel import models, profiles
 from perfmodel.job import Job
 from perfmodel.jobscripts import build, flags
-from perfmodel.jobscripts.frameworks import FRAMEWORKS, problem
-from perfmodel.jobscripts.request import vendor
+from perfmodel.jobscripts.frameworks import FRAMEWORKS, device_problem, problem
 from perfmodel.jobscripts.script import script
 from perfmodel.layout import Layout
+from perfmodel.settings import Settings
 
+DEVICES = 64  # of a job whose flags are looked at
 load = cache(profiles.load)
 MACHINES = profiles.names()
 SLURM = [name for name in MACHINES if load(name).scheduler.kind == "slurm"]
@@ -30,6 +32,20 @@ def plan(machine, gpus, launcher="perfmodel", /, **changes):
         "program": ("python", "train.py") if launcher == "deepspeed" else (),
     }
     return flags.Plan(launcher, question(machine, gpus), **{**given, **changes})
+
+
+def asked(model="gpt-20b", machine="perlmutter", gpus=DEVICES, batch=None, sequence=None, **settings):
+    """A job with settings of its own."""
+    return Job.of(
+        models.load(model), load(machine), batch=batch or 8 * gpus, sequence=sequence, settings=Settings(**settings)
+    )
+
+
+def told(launcher, layout, job=None, **changes):
+    """Flags of a run as a mapping; a flag without a value is True."""
+    planned = replace(plan("perlmutter", DEVICES, launcher, **changes), job=job or asked())
+    words = [word.partition("=") for word in flags.run(planned, layout, "out.jsonl").command if word.startswith("--")]
+    return {name: value or True for name, _, value in words}
 
 
 def allocation(machine, **changes):
@@ -57,10 +73,11 @@ def nodes(count, machine):
 
 
 def pairs():
-    """Every shipped machine with every launcher that is known to run on its devices."""
+    """Every shipped machine with every launcher that can use its devices, in the format that they are fast in."""
     for machine in MACHINES:
         for launcher, framework in FRAMEWORKS.items():
-            if vendor(load(machine)) in framework.vendors:
+            half = launcher == "torchtitan" and Job.of(models.load("gpt-20b"), load(machine), batch=1).dtype == "fp16"
+            if not half and not device_problem(framework, load(machine)):
                 yield machine, launcher
 
 

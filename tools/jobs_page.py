@@ -16,8 +16,8 @@ GRIDS = {
     "perfmodel": "all",
     "axonn-nanogpt": "all, of GPT decoders; the batch is shared by all ranks",
     "megatron-axonn": "all, of GPT decoders",
-    "litgpt-axonn": "X alone; no recomputation",
-    "torchtitan": "X, Z, data: tensor, shard and replicate degree",
+    "litgpt-axonn": "X alone, on nodes whose ranks see all devices",
+    "torchtitan": "Z and data, X beside Z: shard, replicate and tensor degree",
     "megatron-lm": "X, Z, data: tensor parallelism and Megatron-FSDP",
     "deepspeed": "Z and data: ZeRO-3, MiCS where both",
 }
@@ -26,12 +26,19 @@ GRIDS = {
 def frameworks() -> str:
     """One line a framework."""
     rows = [
-        ["`--launcher`", "grids", "ranks, neighbours first", "`--arguments` must give", "flags were read in"],
-        ["---"] * 5,
+        [
+            "`--launcher`",
+            "grids",
+            "recomputation with weight cache",
+            "ranks, neighbours first",
+            "`--arguments` must give",
+            "flags were read in",
+        ],
+        ["---"] * 6,
     ]
     for name, one in FRAMEWORKS.items():
         orders = " or ".join(",".join(order) for order in one.orders)
-        rows.append([f"`{name}`", GRIDS[name], orders, one.needs, one.source])
+        rows.append([f"`{name}`", GRIDS[name], one.told_modes, orders, one.needs, one.source])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -42,6 +42,7 @@ def chosen(job: Job, space: Space, launcher: str, grid: Layout) -> Layout:
     """A grid with its best settings; raise where it cannot run, or the framework cannot express it."""
     framework = FRAMEWORKS[launcher]
     frameworks.refuse_device(framework, job)
+    space = frameworks.suited(framework, job, space)
     found = explain(job, space, grid)
     if found.rejections:
         near = f"; the nearest that can is {found.nearest.text()}" if found.nearest else ""
@@ -56,7 +57,7 @@ def fastest(job: Job, space: Space, launcher: str) -> tuple[list[Layout], list[s
     frameworks.refuse_device(framework, job)
     if space.top > _MOST_RUNS:
         raise UsageError(f"--top is {space.top}, wanted 1 to {_MOST_RUNS} grids for a job")
-    ranking = advice.recommend(job, replace(space, top=MOST))
+    ranking = advice.recommend(job, replace(frameworks.suited(framework, job, space), top=MOST))
     found: list[Layout] = []
     left_out: list[str] = []
     for row in range(len(ranking)):

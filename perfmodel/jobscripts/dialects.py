@@ -1,4 +1,9 @@
-"""How schedulers are spoken to: directives, the start of the ranks, and what tells a rank who it is."""
+"""How schedulers are spoken to: directives, the start of the ranks, and what tells a rank who it is.
+
+What tells a rank who it is was read for PALS in HPE's pals.h of 2023 and in argonne-lcf/user-guides commit 40eaa57 (its
+PyTorch page), for Flux in flux-environment(7) and flux-hostlist(1) of flux-core commits 0a619ef and 520eae5, and for
+jsrun with the look-up of Summit's hosts in axonn-ai/axonn, run_vgg.sh, and NERSC/sc22-dl-tutorial.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -64,7 +69,7 @@ DIALECTS: Mapping[str, Dialect] = {
         submit=("bsub",),
         directives=lsf.directives,
         launch=lsf.launch,
-        first_host='grep -v batch "$LSB_DJOB_HOSTFILE" | head -n 1',
+        first_host='sort -u "$LSB_DJOB_HOSTFILE" | grep -v -e login -e batch | head -n 1',
         rank="$OMPI_COMM_WORLD_RANK",
         local_rank="$OMPI_COMM_WORLD_LOCAL_RANK",
         index="$LSB_JOBINDEX",

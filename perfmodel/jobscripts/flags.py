@@ -1,6 +1,6 @@
 """The command that each rank starts: a grid and its settings in the flags of a framework.
 
-Names of flags were read where `frameworks.FRAMEWORKS` says.
+Names and meanings of flags were read where `frameworks.FRAMEWORKS` says, and elsewhere where a comment does.
 """
 
 import json
@@ -12,12 +12,16 @@ from perfmodel.job import Job
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, shared_steps
 from perfmodel.jobscripts.request import Run, vendor
 from perfmodel.layout import NAMED_PLACEMENTS, Layout
-from perfmodel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
+from perfmodel.settings import FORWARD_PASSES, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
 from perfmodel.workload import Transformer
 
 _DEEPSPEED_FILE = "deepspeed-{grid}.json"
-# torch's own words for the three modes of recomputation.
 _MEGATRON_FULL = ("--recompute-granularity=full", "--recompute-method=uniform", "--recompute-num-layers=1")
+_MEGATRON_DATA = ("--mock-data", "--data-path", "--data-args-path", "--per-split-data-args-path")
+_MEGATRON_SPLITS = ("--train-data-path", "--valid-data-path", "--test-data-path")
+_TORCH_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_LIGHTNING_NAMES = {"bf16": "bf16-mixed", "fp16": "16-mixed", "fp32": "32-true"}
+_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def run(plan: Plan, layout: Layout, results: str, closing: tuple[str, ...] = ())
     first, then = (plan.arguments, flags) if plan.launcher == "litgpt-axonn" else (flags, plan.arguments)
     return Run(
         grid=layout.text(), title=title(plan.job, layout), command=(*program, *first, *then), files=files,
-        unset=_unset(plan, layout), closing=closing,
+        environment=_environment(plan, layout), closing=closing,
     )  # fmt: skip
 
 
@@ -76,7 +80,11 @@ def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _axonn_nanogpt(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """`batch_size` is a rank's; `gradient_accumulation_steps` are those of all ranks, whom the script divides by."""
+    """`batch_size` is a rank's; `gradient_accumulation_steps` are those of all ranks, whom the script divides by.
+
+    It stops after `max_iters` and one more. Its authors do not compile where AxoNN runs, and evaluate one batch: 400
+    before the first step would be usual.
+    """
     del results
     shape, ranks, steps = _shape(plan.job), int(layout.gpus), shared_steps(plan.job, layout)
     return (
@@ -84,17 +92,21 @@ def _axonn_nanogpt(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
         f"--n_layer={shape.layers}", f"--n_head={shape.heads}", f"--n_embd={shape.hidden}",
         f"--block_size={plan.job.sequence}", f"--batch_size={plan.job.batch // (ranks * steps)}",
         f"--gradient_accumulation_steps={ranks * steps}", f"--gradient_checkpointing={bool(layout.recompute)}",
-        f"--max_iters={_iterations(plan)}",
+        f"--max_iters={_iterations(plan) - 1}", "--bias=True", f"--dropout={0.1 if _dropout(plan) else 0.0}",
+        f"--dtype={_TORCH_NAMES[plan.job.dtype]}", "--compile=False", "--eval_iters=1",
     )  # fmt: skip
 
 
 def _megatron_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """A micro-batch here is of a data group, so it holds the shares of all ranks of Z."""
+    """A micro-batch here is of a data group, so it holds the shares of all ranks of Z.
+
+    Cached layers gather once; what the others keep between forward and backward pass is up to the version of AxoNN.
+    """
     del results
     amd = ("--use-amd", "--no-gradient-accumulation-fusion") if vendor(plan.job.machine) == "AMD" else ()
     kinds = {"all-reduce": "comm", "reduce-scatter": "reduce-scatter", "all-gather": "all-gather"}
     overlap = (f"--overlap-axonn-{flag}" for kind, flag in kinds.items() if kind in plan.job.settings.overlap)
-    cached = _shape(plan.job).layers if layout.weight_cache else 0
+    cached = _shape(plan.job).layers if _gathers(layout) == 1 else 0
     return (
         f"--row-tensor-model-parallel-size={layout.x}", f"--column-tensor-model-parallel-size={layout.y}",
         f"--depth-tensor-model-parallel-size={layout.z}", "--pipeline-model-parallel-size=1",
@@ -113,35 +125,46 @@ def _litgpt_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
         f"--train.global_batch_size={plan.job.batch}",
         f"--train.micro_batch_size={plan.job.batch // (int(layout.gpus) * steps)}",
         f"--train.max_seq_length={plan.job.sequence}", f"--train.max_steps={_iterations(plan)}",
+        f"--precision={_LIGHTNING_NAMES[plan.job.dtype]}", "--eval.final_validation=false",
     )  # fmt: skip
 
 
 def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    """A local batch is one rank's of Z and data, shared by the ranks of X."""
     del results
     return (
         f"--parallelism.tensor_parallel_degree={layout.x}", f"--parallelism.data_parallel_shard_degree={layout.z}",
         f"--parallelism.data_parallel_replicate_degree={layout.data}",
-        f"--parallelism.fsdp_reshard_after_forward={'never' if layout.weight_cache else 'always'}",
+        f"--parallelism.fsdp_reshard_after_forward={'never' if _gathers(layout) == 1 else 'always'}",
         f"--training.local_batch_size={layout.micro_batch}", f"--training.global_batch_size={plan.job.batch}",
         f"--training.seq_len={plan.job.sequence}", f"--training.steps={_iterations(plan)}",
-        f"--activation_checkpoint.mode={RECOMPUTES[int(layout.recompute)]}",
+        f"--training.mixed_precision_param={_TORCH_NAMES[plan.job.dtype]}",
+        f"--activation_checkpoint.mode={RECOMPUTES[int(layout.recompute)]}", "--metrics.log_freq=1",
     )  # fmt: skip
 
 
 def _megatron_lm(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
+    """A micro-batch is one rank's of Z and data. Instances of the optimizer are replicas of what Z shards.
+
+    Megatron-FSDP overlaps by itself; gradients over data overlap where they are asked to. A NullTokenizer has a token
+    more than it is told.
+    """
     del results
     sharded = (
         "--use-megatron-fsdp", "--data-parallel-sharding-strategy=optim_grads_params", "--use-distributed-optimizer",
         "--no-gradient-accumulation-fusion", "--ckpt-format=fsdp_dtensor",
     )  # fmt: skip
-    replicas = (f"--num-distributed-optimizer-instances={layout.data}", "--outer-dp-sharding-strategy=no_shard")
+    instances = (f"--num-distributed-optimizer-instances={layout.data}",)
     mock = ("--mock-data", "--tokenizer-type=NullTokenizer", f"--vocab-size={_shape(plan.job).vocabulary - 1}")
-    given = any(word.startswith("--data-path") for word in plan.arguments)
+    given = any(word.partition("=")[0] in (*_MEGATRON_DATA, *_MEGATRON_SPLITS) for word in plan.arguments)
+    beside = layout.z == 1 and layout.data > 1 and "data" in plan.job.settings.overlap
     return (
         f"--tensor-model-parallel-size={layout.x}", "--pipeline-model-parallel-size=1",
-        *(sharded if layout.z > 1 else ()), *(replicas if layout.z > 1 and layout.data > 1 else ()),
-        *_megatron_model(plan), *_megatron_decoder(_shape(plan.job)), f"--micro-batch-size={layout.micro_batch}",
-        *_megatron_steps(plan), *_megatron_recompute(layout), *(() if given else mock),
+        *(sharded if layout.z > 1 else ()), *(instances if layout.z > 1 and layout.data > 1 else ()),
+        *(("--overlap-grad-reduce",) if beside else ()), *_megatron_model(plan), *_megatron_decoder(_shape(plan.job)),
+        *(() if plan.job.settings.flash_attention else ("--attention-backend=unfused",)),
+        f"--micro-batch-size={layout.micro_batch}", *_megatron_steps(plan), *_megatron_recompute(layout),
+        *(() if given else mock),
     )  # fmt: skip
 
 
@@ -156,24 +179,42 @@ def _deepspeed_file(layout: Layout) -> str:
 
 def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
     """ZeRO-3 over Z; with data as well MiCS, which shards in groups of Z (the model is built in MiCS_Init)."""
-    zero = {"stage": 3} if layout.z > 1 else {"stage": 0}
+    job = plan.job
+    zero: dict[str, int | bool] = {"stage": 0}
+    if layout.z > 1:
+        zero = {"stage": 3, "overlap_comm": "reduce-scatter" in job.settings.overlap, **_kept_weights(job, layout)}
     if layout.z > 1 and layout.data > 1:
         zero["mics_shard_size"] = int(layout.z)
     settings = {
-        "train_batch_size": plan.job.batch,
+        "train_batch_size": job.batch,
         "train_micro_batch_size_per_gpu": int(layout.micro_batch),
-        "gradient_accumulation_steps": int(plan.job.accumulation(layout)),
-        "bf16": {"enabled": plan.job.dtype == "bf16"},
+        "gradient_accumulation_steps": int(job.accumulation(layout)),
+        "bf16": {"enabled": job.dtype == "bf16"},
+        "fp16": {"enabled": job.dtype == "fp16"},
         "zero_optimization": zero,
     }
     return json.dumps(settings, indent=2)
+
+
+def _kept_weights(job: Job, layout: Layout) -> dict[str, int]:
+    """How long ZeRO-3 keeps gathered weights: it releases what is not used again within so many parameters.
+
+    Looked for from the end of a submodule on, with the whole micro-step in view (partitioned_param_coordinator.py).
+    """
+    if _gathers(layout) == 1:
+        every = (FORWARD_PASSES[int(layout.recompute)] + 1) * job.model.parameters
+        return {"stage3_max_reuse_distance": every, "stage3_max_live_parameters": every}
+    recomputed = [block.layers for block in job.model.blocks if block.checkpointed]
+    largest = max(sum(layer.parameters for layer in layers) for layers in recomputed)
+    return {"stage3_max_reuse_distance": 2 * largest if layout.weight_cache else 0}  # forward again, and back
 
 
 def _megatron_model(plan: Plan) -> tuple[str, ...]:
     shape = _shape(plan.job)
     return (
         f"--num-layers={shape.layers}", f"--hidden-size={shape.hidden}", f"--num-attention-heads={shape.heads}",
-        f"--seq-length={plan.job.sequence}", f"--max-position-embeddings={plan.job.sequence}",
+        f"--seq-length={plan.job.sequence}",
+        f"--max-position-embeddings={max(plan.job.sequence, shape.learned_positions)}",
     )  # fmt: skip
 
 
@@ -197,10 +238,11 @@ def _megatron_decoder(shape: Transformer) -> tuple[str, ...]:
 
 
 def _megatron_steps(plan: Plan) -> tuple[str, ...]:
-    bf16 = ("--bf16",) if plan.job.dtype == "bf16" else ("--fp16",) if plan.job.dtype == "fp16" else ()
+    half = (f"--{plan.job.dtype}",) if plan.job.dtype in ("bf16", "fp16") else ()
+    no_dropout = () if _dropout(plan) else ("--attention-dropout=0", "--hidden-dropout=0")
     return (
-        f"--global-batch-size={plan.job.batch}", f"--train-iters={_iterations(plan)}", "--lr=1.5e-4", *bf16,
-        "--log-interval=1", "--eval-iters=0", "--distributed-backend=nccl",
+        f"--global-batch-size={plan.job.batch}", f"--train-iters={_iterations(plan)}", "--lr=1.5e-4", *half,
+        *no_dropout, "--log-interval=1", "--eval-iters=0", "--distributed-backend=nccl",
     )  # fmt: skip
 
 
@@ -209,10 +251,24 @@ def _megatron_recompute(layout: Layout) -> tuple[str, ...]:
     return modes[int(layout.recompute)]
 
 
-def _unset(plan: Plan, layout: Layout) -> tuple[tuple[str, str], ...]:
-    if plan.launcher != "megatron-lm" or layout.z == 1:
-        return ()
-    return (("CUDA_DEVICE_MAX_CONNECTIONS", "Megatron-FSDP overlaps through several queues, says its guide"),)
+def _environment(plan: Plan, layout: Layout) -> tuple[tuple[str, str | None, str], ...]:
+    """What a framework stops without, or with: both Megatrons check the number of queues when they start."""
+    if plan.launcher == "megatron-lm" and layout.z > 1:
+        return ((_QUEUES, None, "Megatron-FSDP does not start with one queue, through which it could not overlap"),)
+    if plan.launcher in ("megatron-lm", "megatron-axonn"):
+        return ((_QUEUES, "1", "one queue keeps the launch order, and Megatron does not start with more"),)
+    if plan.launcher == "litgpt-axonn":
+        return (("WANDB_MODE", "offline", "what it logs stays here: compute nodes may not reach Weights & Biases"),)
+    return ()
+
+
+def _gathers(layout: Layout) -> int:
+    """All-gathers of a block's weights in a micro-step."""
+    return WEIGHT_GATHERS[int(layout.recompute)][int(layout.weight_cache)]
+
+
+def _dropout(plan: Plan) -> bool:
+    return plan.job.settings.dropout
 
 
 def _shape(job: Job) -> Transformer:

@@ -1,17 +1,21 @@
-"""What trains: which grids it can express, and in which order it counts its ranks."""
+"""What trains: which grids and settings it can express, and in which order it counts its ranks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from perfmodel.advice import distance
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.job import Job
-from perfmodel.jobscripts.request import vendor
+from perfmodel.jobscripts.request import one_device_each, vendor
 from perfmodel.layout import AXONN, PAPER, PLACEMENTS, Layout, Placement
+from perfmodel.machine import Machine
 from perfmodel.search import Space, rank
-from perfmodel.settings import MOST, RECOMPUTES
+from perfmodel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 
 _GPUS = ("NVIDIA", "AMD")
+# Weights are gathered once or twice in a micro-step, and recomputation shares the backward pass's gather: FSDP.
+_ONCE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "forward"), ("none", "all"), ("full", "all"))
+_TWICE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "none"), ("full", "forward"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,8 @@ class Framework:
 
     `orders`: how it numbers ranks, neighbours first. `program`: what each rank starts unless told otherwise.
     `needs`: what --arguments must say, since no flag made here can. `vendors`: whose devices it is known to run on.
+    `modes`: recomputations and weight caches that it has, all where it is empty. `sees_node`: it wants every rank to
+    see all devices of its node, and more than one.
     """
 
     name: str
@@ -29,6 +35,13 @@ class Framework:
     refuses: Callable[[Job, Layout], str]
     vendors: tuple[str, ...] = _GPUS
     needs: str = ""
+    modes: tuple[tuple[Recompute, WeightCache], ...] = ()
+    sees_node: bool = False
+
+    @property
+    def told_modes(self) -> str:
+        """The modes for people."""
+        return ", ".join(f"{recompute} with {cache}" for recompute, cache in self.modes) or "all"
 
 
 def problem(framework: Framework, job: Job, layout: Layout) -> str:
@@ -38,7 +51,19 @@ def problem(framework: Framework, job: Job, layout: Layout) -> str:
     if all([axis for axis in one if axis in split] != split for one in framework.orders):
         names = " or ".join(",".join(one) for one in framework.orders)
         return f"numbers its ranks {names}, neighbours first, not {','.join(order)}"
+    mode = RECOMPUTES[int(layout.recompute)], WEIGHT_CACHES[int(layout.weight_cache)]
+    if framework.modes and mode not in framework.modes:
+        return f"has no recompute {mode[0]} with weight cache {mode[1]}, only {framework.told_modes}"
     return framework.refuses(job, layout)
+
+
+def suited(framework: Framework, job: Job, space: Space) -> Space:
+    """The same space with the settings alone that a framework has; raise where none is left."""
+    own = replace(space, only=framework.modes)
+    if not own.modes(job.settings):
+        asked = f"--recompute {space.recompute or 'any'} --weight-cache {space.weight_cache or 'any'}"
+        raise UsageError(f"{framework.name} has no {asked}; wanted recompute with weight cache: {framework.told_modes}")
+    return own
 
 
 def refuse(framework: Framework, job: Job, space: Space, layout: Layout) -> None:
@@ -51,16 +76,23 @@ def refuse(framework: Framework, job: Job, space: Space, layout: Layout) -> None
 
 
 def refuse_device(framework: Framework, job: Job) -> None:
-    """Raise where a framework is not known to run on a machine's devices."""
-    if vendor(job.machine) not in framework.vendors:
-        raise PerfmodelError(
-            f"{framework.name} is not known to run on {job.machine.device.name}; known: {', '.join(framework.vendors)}"
-        )
+    """Raise where a framework is not known to run on a machine's devices, or as the machine gives them to ranks."""
+    if reason := device_problem(framework, job.machine):
+        raise PerfmodelError(f"{framework.name} {reason}")
+
+
+def device_problem(framework: Framework, machine: Machine) -> str:
+    """Why a framework cannot use a machine's devices, empty if it can."""
+    if vendor(machine) not in framework.vendors:
+        return f"is not known to run on {machine.device.name}; known: {', '.join(framework.vendors)}"
+    if framework.sees_node and (machine.node_devices == 1 or one_device_each(machine)):
+        return f"wants ranks that see several devices of their node, and on {machine.name} each sees its own alone"
+    return ""
 
 
 def nearest(framework: Framework, job: Job, space: Space, wanted: Layout) -> Layout | None:
     """The grid that fits, that the framework can express, and that differs least from `wanted`."""
-    found = rank(job, replace(space, top=MOST)).layouts
+    found = rank(job, replace(space, top=MOST, only=framework.modes)).layouts
     rows = [found.take(row) for row in range(len(found.x))]  # type: ignore[arg-type]
     possible = [layout for layout in rows if not problem(framework, job, layout)]
     return min(possible, key=lambda layout: distance(layout, wanted), default=None)
@@ -83,24 +115,39 @@ def _any_grid(job: Job, layout: Layout) -> str:
 
 
 def _axonn_nanogpt(job: Job, layout: Layout) -> str:
-    if reason := _no_gpt(job) or _all_or_nothing(layout):
-        return reason
-    return _no_shares(job, layout)
+    return _no_gpt(job) or _flash_alone(job) or _no_shares(job, layout)
 
 
 def _megatron_axonn(job: Job, layout: Layout) -> str:
-    del layout
+    """Its pretrain_gpt.py enters optimize_communication only where --overlap-axonn-comm is given."""
+    overlap = job.settings.overlap
+    if "data" in overlap and layout.data > 1:
+        return "overlaps nothing over data, so it needs --overlap without data"
+    if overlap & {"reduce-scatter", "all-gather"} and "all-reduce" not in overlap:
+        return "overlaps reduce-scatters and all-gathers beside all-reduces alone, so --overlap needs all-reduce, too"
     return _no_gpt(job)
 
 
 def _litgpt_axonn(job: Job, layout: Layout) -> str:
     if layout.x != layout.gpus:
         return "splits over X alone (G_intra_r is all of its ranks)"
-    return "keeps all activations, so it needs --recompute none" if layout.recompute else _no_shares(job, layout)
+    return _flash_alone(job) or _no_shares(job, layout)
 
 
-def _tensor_along_x(job: Job, layout: Layout) -> str:
-    del job
+def _torchtitan(job: Job, layout: Layout) -> str:
+    """Mixed precision is FSDP's there, which replicas of tensor-parallel ranks need as well (its infra/parallelize)."""
+    if reason := _tensor_along_x(layout) or _flash_alone(job):
+        return reason
+    if job.dtype == "fp16":
+        return "trains in bf16 or fp32, not in fp16"
+    if layout.x > 1 and layout.z == 1 and (layout.data > 1 or job.dtype == "bf16"):
+        return "splits over X beside Z alone: without Z there is no mixed precision, and no data, beside X"
+    if layout.x > 1 and job.sequence % (2 * layout.x):
+        return f"splits sequences of tokens by 2 * X, and {job.sequence} is no multiple of {2 * layout.x}"
+    return ""
+
+
+def _tensor_along_x(layout: Layout) -> str:
     return "splits layers over X alone, not over Y" if layout.y > 1 else ""
 
 
@@ -108,9 +155,10 @@ def _megatron_lm(job: Job, layout: Layout) -> str:
     shape = job.model.transformer
     if shape is None:
         return "trains decoders that are told by layers, width and heads"
-    if shape.norms != 2 or shape.embedding_norm or shape.head_bias or shape.output_bias not in (None, shape.bias):
+    apart = shape.output_bias not in (None, shape.bias) or (shape.bias and shape.qkv_bias is False)
+    if shape.norms != 2 or shape.embedding_norm or shape.head_bias or apart:
         return "has no flags for this model's norms and biases"
-    return _tensor_along_x(job, layout)
+    return _tensor_along_x(layout)
 
 
 def _deepspeed(job: Job, layout: Layout) -> str:
@@ -126,9 +174,8 @@ def _no_gpt(job: Job) -> str:
     )
 
 
-def _all_or_nothing(layout: Layout) -> str:
-    selective = RECOMPUTES[int(layout.recompute)] == "selective"
-    return "recomputes all activations or none, so it needs --recompute none or full" if selective else ""
+def _flash_alone(job: Job) -> str:
+    return "" if job.settings.flash_attention else "knows no other attention, so it needs --flash-attention"
 
 
 def _no_shares(job: Job, layout: Layout) -> str:
@@ -150,14 +197,15 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             "axonn-nanogpt",
-            "axonn-ai/nanoGPT commit 59cc1f0, train_pm.py",
+            "axonn-ai/nanoGPT commit 59cc1f0, train_pm.py and config/train_gpt_neox_20B.py",
             orders=(AXONN,),
             program=("python", "-u", "train_pm.py"),
             refuses=_axonn_nanogpt,
+            modes=(("none", "none"), ("full", "none")),  # AxoNN's easy mode gathers for every pass
         ),
         Framework(
             "megatron-axonn",
-            "axonn-ai/Megatron-AxoNN commit 6d60f45, scripts under examples/",
+            "axonn-ai/Megatron-AxoNN commit 064236e, arguments.py and pretrain_gpt.py; 728f2fb, data_samplers.py",
             orders=(AXONN,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_axonn,
@@ -170,26 +218,30 @@ FRAMEWORKS: Mapping[str, Framework] = {
             program=("python", "-u", "-m", "litgpt", "finetune_full"),
             refuses=_litgpt_axonn,
             needs="the folder of the model's checkpoint first",
+            modes=(("none", "none"),),
+            sees_node=True,  # --devices of a node are looked for by each of its ranks
         ),
         Framework(
             "torchtitan",
-            "pytorch/torchtitan commit 000204a, torchtitan/config/job_config.py",
+            "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; 018740b, models/llama3/infra",
             orders=(PAPER,),
             program=("python", "-u", "-m", "torchtitan.train"),
-            refuses=_tensor_along_x,
+            refuses=_torchtitan,
             vendors=(*_GPUS, "Intel"),
-            needs="the model, as --job.config_file or --model.name and --model.flavor",
+            needs="the model, as --job.config_file or --model.name and --model.flavor (later: --module and --config)",
+            modes=(*_TWICE, *_ONCE),
         ),
         Framework(
             "megatron-lm",
-            "NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py, and its guide to Megatron-FSDP",
+            "NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py; 00caa53, core/distributed/fsdp",
             orders=(PAPER,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_lm,
+            modes=(*_TWICE, ("selective", "none")),
         ),
         Framework(
             "deepspeed",
-            "microsoft/DeepSpeed commit 03dc2b9, deepspeed/runtime/zero/config.py",
+            "microsoft/DeepSpeed commits 03dc2b9, 0102dcd and 03aecee, config.py and others in deepspeed/runtime/zero",
             orders=(PAPER,),
             program=(),
             refuses=_deepspeed,

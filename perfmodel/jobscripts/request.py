@@ -21,15 +21,15 @@ class Line:
 class Run:
     """One grid: what each rank starts, and what has to be so before.
 
-    `files` are written in the folder of the job first; `unset` are variables of the machine that would be in the way;
-    `closing` follows when the run is over.
+    `files` are written in the folder of the job first; `environment` are variables that this run needs, each with a
+    reason, and with no value where it has to be unset; `closing` follows when the run is over.
     """
 
     grid: str
     title: str
     command: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = ()
-    unset: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str | None, str], ...] = ()
     closing: tuple[str, ...] = ()
 
 
@@ -63,17 +63,17 @@ class Request:
         return min(self.gpus, self.machine.node_devices)
 
     @property
-    def one_device_each(self) -> bool:
-        """Whether each rank sees a single device, which then is number 0 to it."""
-        scheduler = self.machine.scheduler
-        bound = scheduler.gpu_binding not in ("", "none")
-        launched = any(word in ("--gpus-per-task=1", "-g1") for word in scheduler.launch.split())
-        return "$" in scheduler.visible_devices or bound or launched
-
-    @property
     def visible_devices(self) -> str:
         """The variable of this vendor, empty where there is none."""
         return VISIBLE_DEVICES.get(vendor(self.machine), "")
+
+
+def one_device_each(machine: Machine) -> bool:
+    """Whether each rank sees a single device, which then is number 0 to it."""
+    scheduler = machine.scheduler
+    bound = scheduler.gpu_binding not in ("", "none")
+    launched = any(word in ("--gpus-per-task=1", "-g1") for word in scheduler.launch.split())
+    return "$" in scheduler.visible_devices or bound or launched
 
 
 def vendor(machine: Machine) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from perfmodel.errors import UsageError
 from perfmodel.jobscripts import quoting, slurm
 from perfmodel.jobscripts.dialects import DIALECTS, Dialect
-from perfmodel.jobscripts.request import Line, Request, Run
+from perfmodel.jobscripts.request import Line, Request, Run, one_device_each
 from perfmodel.machine import Machine
 from perfmodel.scheduler import EnvironmentVariable
 
@@ -38,8 +38,6 @@ def variables(request: Request, dialect: Dialect) -> Iterator[Line]:
     for variable in scheduler.environment:
         value = quoting.filled(_value(variable, request.nodes))
         yield Line(f"export {variable.name}={value}", f"{variable.why} [{variable.source}]")
-    for name, why in dict(pair for run in request.runs for pair in run.unset).items():
-        yield Line(f"unset {name}", why)
 
 
 def _head(request: Request, dialect: Dialect) -> Iterator[str]:
@@ -106,6 +104,9 @@ def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
         yield f"cat >{quoting.argument(name)} <<'{_END}' || exit 1"
         yield from text.splitlines()
         yield _END
+    for name, value, why in run.environment:
+        told = f"unset {name}" if value is None else f"export {name}={quoting.argument(value)}"
+        yield _behind(Line(told, why))
     ranks = _rank_wrapper(request, dialect)
     if ranks:
         yield "# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in"
@@ -120,7 +121,7 @@ def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
     if not dialect.rank:
         return ()
     visible = request.machine.scheduler.visible_devices
-    own = request.one_device_each and not request.finds_device
+    own = one_device_each(request.machine) and not request.finds_device
     told = [
         f"RANK={dialect.rank}",
         f"WORLD_SIZE={request.gpus}",

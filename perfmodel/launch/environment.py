@@ -1,4 +1,4 @@
-"""Which rank this process is, as torchrun, mpirun, mpiexec or srun says in environment variables.
+"""Which rank this process is, as torchrun, mpirun, flux run, mpiexec or srun says in environment variables.
 
 torch itself is not needed for that: a program that is one of many ranks knows its place before it starts anything.
 """
@@ -30,7 +30,8 @@ class Names:
 
 
 # In this order: torchrun may run under srun, mpirun and mpiexec start their own helpers with it, and none of them under
-# another. SLURM_STEP_NUM_TASKS is srun's; SLURM_NTASKS is set in a batch script, too, which is no rank.
+# another; flux run sets PMI_RANK and PMI_SIZE besides its own (flux-environment(7)). SLURM_STEP_NUM_TASKS is srun's;
+# SLURM_NTASKS is set in a batch script, too, which is no rank. jsrun sets Open MPI's, PALS (pals.h) PMI's and its own.
 LAUNCHERS = (
     Names("torchrun", "RANK", "WORLD_SIZE", ("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)),
     Names(
@@ -40,6 +41,7 @@ LAUNCHERS = (
         ("OMPI_COMM_WORLD_LOCAL_RANK",),
         ("OMPI_COMM_WORLD_LOCAL_SIZE",),
     ),
+    Names("flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", ("FLUX_TASK_LOCAL_ID",), ()),
     Names(
         "mpiexec",
         "PMI_RANK",
@@ -85,11 +87,12 @@ def place(variables: Mapping[str, str]) -> Place | None:
     return Place(names.launcher, rank, world, local_rank, local_world, address, _port(names, variables))
 
 
-# What a job of a scheduler has set, and which of it names the partition or queue.
+# What a job of a scheduler has set, and which of it names the partition or queue. A batch script of Flux is told where
+# its broker is, and not which job it is.
 _SCHEDULERS = (
     ("slurm", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"),
     ("pbs", "PBS_JOBID", "PBS_QUEUE"),
-    ("flux", "FLUX_JOB_ID", ""),
+    ("flux", "FLUX_URI", ""),
     ("lsf", "LSB_JOBID", "LSB_QUEUE"),
 )
 
@@ -135,12 +138,17 @@ def _first(names: Names, wanted: tuple[str, ...], general: str, variables: Mappi
     for name in (*wanted, general):
         if name in variables:
             return name
-    raise UsageError(f"{names.launcher} sets {names.rank} but none of {', '.join(wanted)}; set {general} for each rank")
+    missing = f"none of {', '.join(wanted)}" if wanted else f"no {general}"
+    raise UsageError(f"{names.launcher} sets {names.rank} but {missing}; set {general} for each rank")
 
 
 def _local_world(names: Names, variables: Mapping[str, str], world: int) -> int:
     if names.launcher == "srun" and "SLURM_STEP_TASKS_PER_NODE" in variables:
         return _tasks_here(variables["SLURM_STEP_TASKS_PER_NODE"], int(variables.get("SLURM_NODEID", "0")))
+    if names.launcher == "flux run" and "FLUX_JOB_NNODES" in variables:
+        nodes = _number(variables, "FLUX_JOB_NNODES", 1, world)
+        if world % nodes == 0:
+            return world // nodes
     return _number(variables, _first(names, names.local_world, "LOCAL_WORLD_SIZE", variables), 1, world)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from perfmodel.errors import UsageError
-from perfmodel.launch.environment import Place, first_host, place, refuse_other_counts
+from perfmodel.launch.environment import Place, first_host, place, refuse_other_counts, scheduler
 
 SLURM = {
     "SLURM_PROCID": "5",
@@ -64,6 +64,30 @@ def test_open_mpi_on_several_hosts_wants_to_be_told_where_rank_0_is():
 def test_mpiexec_names_the_local_rank_in_several_ways(local):
     found = place({"PMI_RANK": "14", "PMI_SIZE": "24", "MASTER_ADDR": "x1000", **local})
     assert found == Place("mpiexec", 14, 24, 2, 12, "x1000", 29500)
+
+
+FLUX = {
+    "FLUX_TASK_RANK": "5",
+    "FLUX_JOB_SIZE": "8",
+    "FLUX_TASK_LOCAL_ID": "1",
+    "FLUX_JOB_NNODES": "2",
+    "FLUX_URI": "local:///run/flux/local",
+    "PMI_RANK": "5",
+    "PMI_SIZE": "8",
+    "MASTER_ADDR": "node1",
+}
+
+
+def test_flux_names_the_local_rank_which_its_pmi_does_not():
+    assert place(FLUX) == Place("flux run", 5, 8, 1, 4, "node1", 29500)
+    with pytest.raises(UsageError, match="flux run sets FLUX_TASK_RANK but no LOCAL_WORLD_SIZE; set LOCAL_WORLD_SIZE"):
+        place({**FLUX, "FLUX_JOB_NNODES": "3"})
+    assert place({**FLUX, "FLUX_JOB_NNODES": "3", "LOCAL_WORLD_SIZE": "3"}).local_world == 3
+
+
+def test_a_batch_script_of_flux_is_known_by_its_broker():
+    assert scheduler({"FLUX_URI": "local:///run/flux/local"}) == ("flux", "")
+    assert scheduler({"SLURM_JOB_ID": "7", "FLUX_URI": "local:///tmp/flux"}) == ("slurm", "")  # started inside Slurm
 
 
 def test_what_a_launcher_leaves_out_or_garbles_is_named():

@@ -1,46 +1,25 @@
-"""Grids in the flags of frameworks: what each can express, with which batch, and what else it is told."""
+"""Grids that frameworks can express: which, the nearest that they can, and which settings they have."""
 
-import json
+import itertools
 import math
-import re
 from dataclasses import replace
 
 import pytest
 
-from job_requests import load, plan, question
-from perfmodel import models
+from job_requests import DEVICES, asked, load
 from perfmodel.errors import NoGridError, PerfmodelError, UsageError
-from perfmodel.job import Job
-from perfmodel.jobscripts import build, flags
+from perfmodel.jobscripts import build
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, nearest, problem
 from perfmodel.layout import AXES, PLACEMENTS, Layout, shapes
 from perfmodel.search import Space
-
-GPUS = 64
-
-
-def asked(model="gpt-20b", machine="perlmutter", gpus=GPUS, batch=None):
-    return Job.of(models.load(model), load(machine), batch=batch or 8 * gpus)
-
-
-def told(launcher, layout, job=None, **changes):
-    """Flags of a run as a mapping; a flag without a value is True."""
-    job = job or asked()
-    made = flags.run(replace(plan("perlmutter", GPUS, launcher, **changes), job=job), layout, "out.jsonl")
-    words = [word.partition("=") for word in made.command if word.startswith("--")]
-    return {name: value or True for name, _, value in words}
-
-
-def numbers(found, *names):
-    return [int(found[name]) for name in names]
-
+from perfmodel.settings import RECOMPUTES, WEIGHT_CACHES
 
 EXPRESSED = {
     "perfmodel": lambda _: True,
     "axonn-nanogpt": lambda _: True,
     "megatron-axonn": lambda _: True,
     "litgpt-axonn": lambda grid: grid.x == grid.gpus,
-    "torchtitan": lambda grid: grid.y == 1,
+    "torchtitan": lambda grid: grid.y == 1 and (grid.x == 1 or grid.z > 1),
     "megatron-lm": lambda grid: grid.y == 1,
     "deepspeed": lambda grid: grid.x == grid.y == 1,
 }
@@ -48,7 +27,7 @@ EXPRESSED = {
 
 @pytest.mark.parametrize("launcher", EXPRESSED)
 def test_a_framework_takes_the_grids_that_its_kinds_of_parallelism_make(launcher):
-    every = shapes(GPUS)
+    every = shapes(DEVICES)
     grids = [every.take(row) for row in range(len(every.x))]
     assert len(grids) == math.comb(6 + 3, 3)
     taken = {grid.text() for grid in grids if not problem(FRAMEWORKS[launcher], asked(), grid)}
@@ -81,7 +60,7 @@ def test_a_grid_whose_ranks_are_numbered_otherwise_is_not_expressed(launcher, gr
 
 @pytest.mark.parametrize(("launcher", "near"), [("torchtitan", "1x1x64x1"), ("deepspeed", "1x1x64x1")])
 def test_a_grid_that_cannot_be_expressed_is_refused_with_the_nearest_that_can(launcher, near):
-    job, space = asked(), Space(gpus=GPUS)
+    job, space = asked(), Space(gpus=DEVICES)
     grid = Layout(1, 2, 32, 1)
     with pytest.raises(PerfmodelError, match=f"{launcher} cannot run gpt-20b on 1x2x32x1: it .*express is {near}$"):
         build.chosen(job, space, launcher, grid)
@@ -93,13 +72,13 @@ def test_a_grid_that_cannot_be_expressed_is_refused_with_the_nearest_that_can(la
 
 def test_a_framework_that_can_express_no_grid_that_fits_says_so():
     with pytest.raises(PerfmodelError, match="no grid that fits suits it"):
-        build.chosen(asked(), Space(gpus=GPUS), "litgpt-axonn", Layout(1, 1, 64, 1))
+        build.chosen(asked(), Space(gpus=DEVICES), "litgpt-axonn", Layout(1, 1, 64, 1))
     with pytest.raises(NoGridError, match=r"litgpt-axonn can express none of .* grids; the fastest, "):
-        build.fastest(asked(), Space(gpus=GPUS), "litgpt-axonn")
+        build.fastest(asked(), Space(gpus=DEVICES), "litgpt-axonn")
 
 
 def test_the_fastest_grids_are_the_fastest_of_those_that_can_be_expressed():
-    job, space = asked(), Space(gpus=GPUS, top=5)
+    job, space = asked(), Space(gpus=DEVICES, top=5)
     every, none_left = build.fastest(job, replace(space, top=500), "perfmodel")
     ours, left_out = build.fastest(job, space, "torchtitan")
     assert none_left == []
@@ -109,9 +88,43 @@ def test_the_fastest_grids_are_the_fastest_of_those_that_can_be_expressed():
     ]
 
 
+@pytest.mark.parametrize("launcher", FRAMEWORKS)
+def test_a_framework_is_asked_for_settings_that_it_has(launcher):
+    framework, job = FRAMEWORKS[launcher], asked()
+    grid = Layout(DEVICES, 1, 1, 1) if launcher == "litgpt-axonn" else Layout(1, 1, DEVICES, 1)
+    for recompute, cache in itertools.product(range(len(RECOMPUTES)), range(len(WEIGHT_CACHES))):
+        mode = RECOMPUTES[recompute], WEIGHT_CACHES[cache]
+        known = not framework.modes or mode in framework.modes
+        assert (not problem(framework, job, replace(grid, recompute=recompute, weight_cache=cache))) == known
+
+
+def test_the_fastest_grids_of_a_framework_have_its_settings():
+    job, space = asked("llama-3-8b"), Space(gpus=DEVICES, top=40)
+    found, left_out = build.fastest(job, space, "megatron-lm")
+    modes = {(RECOMPUTES[int(one.recompute)], WEIGHT_CACHES[int(one.weight_cache)]) for one in found}
+    assert modes <= set(FRAMEWORKS["megatron-lm"].modes)
+    assert not any("has no recompute" in reason for reason in left_out)
+    ours, _ = build.fastest(job, space, "perfmodel")
+    assert {WEIGHT_CACHES[int(one.weight_cache)] for one in ours} != {"none"}
+
+
+def test_settings_that_a_framework_has_not_are_refused_with_those_that_it_has():
+    wanted = "torchtitan has no --recompute selective --weight-cache any; wanted .*none with none"
+    with pytest.raises(UsageError, match=wanted):
+        build.fastest(asked(), Space(gpus=DEVICES, recompute="selective"), "torchtitan")
+    with pytest.raises(UsageError, match="megatron-lm has no --recompute any --weight-cache all; wanted "):
+        build.chosen(asked(), Space(gpus=DEVICES, weight_cache="all"), "megatron-lm", Layout(1, 1, DEVICES, 1))
+
+
+@pytest.mark.parametrize("launcher", ["axonn-nanogpt", "litgpt-axonn", "torchtitan"])
+def test_attention_that_a_framework_has_not_is_refused(launcher):
+    grid = Layout(DEVICES, 1, 1, 1) if launcher == "litgpt-axonn" else Layout(1, 1, DEVICES, 1)
+    assert problem(FRAMEWORKS[launcher], asked(flash_attention=False), grid).endswith("needs --flash-attention")
+
+
 def test_a_grid_that_cannot_run_at_all_is_refused_before_any_framework():
     with pytest.raises(NoGridError, match=r"56 attention heads cannot be split evenly by x 16.*nearest that can is "):
-        build.chosen(asked(), Space(gpus=GPUS), "torchtitan", Layout(16, 1, 4, 1))
+        build.chosen(asked(), Space(gpus=DEVICES), "torchtitan", Layout(16, 1, 4, 1))
 
 
 def test_a_framework_is_refused_where_it_is_not_known_to_run():
@@ -119,31 +132,12 @@ def test_a_framework_is_refused_where_it_is_not_known_to_run():
         build.fastest(asked(machine="aurora", gpus=12, batch=96), Space(gpus=12), "megatron-lm")
 
 
-GRID = Layout(2, 4, 8, 1, micro_batch=4)
-
-
-def test_axonns_axes_are_row_column_and_depth():
-    found = told("axonn-nanogpt", GRID)
-    assert numbers(found, "--G_intra_r", "--G_intra_c", "--G_intra_d") == [2, 4, 8]
-    found = told("megatron-axonn", GRID)
-    names = [f"--{axis}-tensor-model-parallel-size" for axis in ("row", "column", "depth")]
-    assert numbers(found, *names) == [2, 4, 8]
-
-
-@pytest.mark.parametrize("layout", [GRID, Layout(1, 1, 32, 2, micro_batch=2), Layout(1, 1, 8, 8, micro_batch=1)])
-def test_megatron_axonns_micro_batch_is_of_a_data_group(layout):
-    found = told("megatron-axonn", layout)
-    micro, batch = numbers(found, "--micro-batch-size", "--global-batch-size")
-    assert micro % layout.z == 0
-    assert micro * layout.data * int(asked().accumulation(layout)) == batch == 512
-
-
-@pytest.mark.parametrize("layout", [GRID, Layout(1, 1, 32, 2, micro_batch=2), Layout(2, 1, 8, 4, micro_batch=4)])
-def test_every_rank_of_easy_mode_takes_sequences_of_its_own(layout):
-    found = told("axonn-nanogpt", layout)
-    size, steps = numbers(found, "--batch_size", "--gradient_accumulation_steps")
-    assert steps % layout.gpus == 0, "the script divides it by its ranks"
-    assert size * steps == 512
+@pytest.mark.parametrize("machine", ["alps", "delta", "polaris", "summit", "tuolumne", "vista"])
+def test_litgpt_is_refused_where_a_rank_sees_its_own_device_alone(machine):
+    devices = 2 * load(machine).node_devices
+    reason = f"litgpt-axonn wants ranks that see .* on {machine} each sees its own alone"
+    with pytest.raises(PerfmodelError, match=reason):
+        build.fastest(asked(machine=machine, gpus=devices), Space(gpus=devices), "litgpt-axonn")
 
 
 def test_a_batch_that_ranks_cannot_share_is_refused():
@@ -151,52 +145,15 @@ def test_a_batch_that_ranks_cannot_share_is_refused():
     assert not problem(FRAMEWORKS["megatron-axonn"], asked(batch=96), Layout(2, 4, 8, 1))
 
 
-def test_litgpt_is_all_of_x():
-    found = told("litgpt-axonn", Layout(64, 1, 1, 1))
-    assert numbers(found, "--devices", "--num_nodes") == [4, 16]
-    assert numbers(found, "--train.global_batch_size", "--train.micro_batch_size")[0] == 512
-
-
-@pytest.mark.parametrize("layout", [Layout(2, 1, 8, 4, micro_batch=4), Layout(1, 1, 64, 1), Layout(4, 1, 1, 16)])
-def test_torchtitan_has_a_degree_for_each_axis_and_a_batch_for_each_share(layout):
-    found = told("torchtitan", layout)
-    names = ("tensor_parallel_degree", "data_parallel_shard_degree", "data_parallel_replicate_degree")
-    assert numbers(found, *(f"--parallelism.{name}" for name in names)) == [layout.x, layout.z, layout.data]
-    local, batch = numbers(found, "--training.local_batch_size", "--training.global_batch_size")
-    assert local * layout.z * layout.data * int(asked().accumulation(layout)) == batch == 512
-
-
-def test_torchtitan_keeps_weights_where_the_weight_cache_does():
-    kept = [told("torchtitan", replace(GRID, weight_cache=cache)) for cache in (0, 1, 2)]
-    assert [found["--parallelism.fsdp_reshard_after_forward"] for found in kept] == ["always", "never", "never"]
-
-
-@pytest.mark.parametrize(
-    ("layout", "sharded", "replicas"),
-    [
-        (Layout(4, 1, 1, 16), False, None),
-        (Layout(4, 1, 16, 1), True, None),
-        (Layout(4, 1, 8, 2), True, "2"),
-    ],
-)
-def test_megatron_lm_shards_over_z_and_replicates_over_data(layout, sharded, replicas):
-    found = told("megatron-lm", layout)
-    assert found["--tensor-model-parallel-size"] == "4"
-    assert ("--use-megatron-fsdp" in found) == sharded
-    assert found.get("--num-distributed-optimizer-instances") == replicas
-    made = flags.run(plan("perlmutter", GPUS, "megatron-lm"), layout, "out.jsonl")
-    assert bool(made.unset) == sharded
-
-
-def test_megatron_lm_is_told_a_decoder_that_is_no_gpt():
-    found = told("megatron-lm", Layout(1, 1, 64, 1), asked("llama-3-8b"))
-    assert numbers(found, "--num-query-groups", "--ffn-hidden-size", "--kv-channels") == [8, 14336, 128]
-    flagged = {"--swiglu", "--disable-bias-linear", "--group-query-attention", "--untie-embeddings-and-output-weights"}
-    assert flagged <= set(found)
-    assert found["--position-embedding-type"] == "rope"
-    gpt = told("megatron-lm", Layout(1, 1, 64, 1))
-    assert not flagged & set(gpt)
-    assert "--position-embedding-type" not in gpt
+def test_torchtitan_splits_over_x_beside_z_alone():
+    torchtitan = FRAMEWORKS["torchtitan"]
+    assert problem(torchtitan, asked(), Layout(4, 1, 1, 16)).startswith("splits over X beside Z alone")
+    assert problem(torchtitan, asked("gpt-tiny", gpus=4), Layout(4, 1, 1, 1)).startswith("splits over X beside Z alone")
+    whole = asked("gpt-tiny", machine="localhost-cpu", gpus=4)  # in fp32 there is no precision to mix
+    assert problem(torchtitan, whole, Layout(4, 1, 1, 1)) == ""
+    assert problem(torchtitan, asked(sequence=1000), Layout(16, 1, 4, 1)) == (
+        "splits sequences of tokens by 2 * X, and 1000 is no multiple of 32"
+    )
 
 
 @pytest.mark.parametrize("launcher", ["axonn-nanogpt", "megatron-axonn"])
@@ -211,65 +168,15 @@ def test_a_model_that_is_no_decoder_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("layout", "zero"),
+    ("overlap", "grid", "reason"),
     [
-        (Layout(1, 1, 1, 64), {"stage": 0}),
-        (Layout(1, 1, 64, 1), {"stage": 3}),
-        (Layout(1, 1, 8, 8), {"stage": 3, "mics_shard_size": 8}),
+        ({"all-gather"}, Layout(2, 4, 8, 1), "overlaps reduce-scatters and all-gathers beside all-reduces alone"),
+        ({"all-reduce", "data"}, Layout(1, 1, 32, 2), "overlaps nothing over data"),
+        ({"all-reduce", "data"}, Layout(2, 4, 8, 1), ""),  # a grid without data
+        (set(), Layout(2, 4, 8, 1), ""),
     ],
 )
-def test_deepspeed_is_given_a_file_with_its_stage_and_batch(layout, zero):
-    made = flags.run(plan("perlmutter", GPUS, "deepspeed"), layout, "out.jsonl")
-    ((name, text),) = made.files
-    assert f"--deepspeed_config={name}" in made.command
-    settings = json.loads(text)
-    assert settings["zero_optimization"] == zero
-    micro, steps = settings["train_micro_batch_size_per_gpu"], settings["gradient_accumulation_steps"]
-    assert micro * steps * GPUS == settings["train_batch_size"] == question("perlmutter", GPUS).batch
-
-
-@pytest.mark.parametrize("launcher", ["megatron-axonn", "megatron-lm"])
-def test_recomputation_is_megatrons(launcher):
-    modes = [told(launcher, replace(Layout(1, 1, 64, 1), recompute=mode)) for mode in (0, 1, 2)]
-    assert [found.get("--recompute-granularity") for found in modes] == [None, "selective", "full"]
-    assert modes[2]["--recompute-num-layers"] == "1"
-
-
-def test_amd_leaves_out_what_megatron_axonn_has_not_there():
-    assert "--use-amd" not in told("megatron-axonn", GRID)
-    assert "--use-amd" in told("megatron-axonn", GRID, asked(machine="frontier"))
-
-
-def test_axonns_overlap_is_the_jobs():
-    job = asked()
-    none = replace(job, settings=replace(job.settings, overlap=frozenset({"all-gather"})))
-    all_three = {"--overlap-axonn-comm", "--overlap-axonn-reduce-scatter", "--overlap-axonn-all-gather"}
-    assert all_three <= set(told("megatron-axonn", GRID))
-    assert all_three & set(told("megatron-axonn", GRID, none)) == {"--overlap-axonn-all-gather"}
-
-
-def test_the_launcher_is_told_every_setting_of_the_grid():
-    layout = Layout(2, 1, 8, 4, placement=1, micro_batch=4, recompute=2, weight_cache=1)
-    found = told("perfmodel", layout, steps=7, warmup=2, seconds=90)
-    wanted = {
-        "--grid": "2x1x8x4", "--batch": "512", "--seq": "2048", "--micro-batch": "4", "--recompute": "full",
-        "--weight-cache": "forward", "--placement": "paper", "--overlap": "all-reduce,reduce-scatter,all-gather",
-        "--steps": "7", "--warmup": "2", "--timeout": "90", "--backend": "nccl", "--out": "out.jsonl", "--resume": True,
-    }  # fmt: skip
-    assert {name: found[name] for name in wanted} == wanted
-
-
-@pytest.mark.parametrize("launcher", [name for name, one in FRAMEWORKS.items() if one.needs])
-def test_what_no_flag_made_here_can_say_is_asked_for(launcher):
-    with pytest.raises(UsageError, match=re.escape(f"--launcher {launcher} needs --arguments with ")):
-        flags.run(plan("perlmutter", GPUS, launcher, arguments=()), Layout(64, 1, 1, 1), "out.jsonl")
-
-
-def test_deepspeed_needs_a_script():
-    with pytest.raises(UsageError, match="needs --program, the script that trains"):
-        flags.run(plan("perlmutter", GPUS, "deepspeed", program=()), Layout(1, 1, 64, 1), "out.jsonl")
-
-
-def test_what_the_user_adds_comes_last_and_so_wins():
-    made = flags.run(plan("perlmutter", GPUS, "megatron-lm", arguments=("--lr=1", "--bf16")), Layout(1, 1, 64, 1), "o")
-    assert made.command[-2:] == ("--lr=1", "--bf16")
+def test_what_megatron_axonn_cannot_overlap_is_refused(overlap, grid, reason):
+    found = problem(FRAMEWORKS["megatron-axonn"], asked(overlap=frozenset(overlap)), grid)
+    assert found.startswith(reason)
+    assert bool(found) == bool(reason)

@@ -126,6 +126,8 @@ def test_ranks_are_bound_as_the_profile_says(machine, words):
         ("alps", 'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)  #'),
         ("juwels-booster", 'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)i  #'),
         ("polaris", 'MASTER_ADDR=$(head -n 1 "$PBS_NODEFILE" | cut -d . -f 1)  #'),
+        ("summit", 'MASTER_ADDR=$(sort -u "$LSB_DJOB_HOSTFILE" | grep -v -e login -e batch | head -n 1)  #'),
+        ("tuolumne", "MASTER_ADDR=$(flux hostlist --expand local | cut -d ' ' -f 1)  #"),
     ],
 )
 def test_rank_0_is_found_as_the_centre_says(machine, told):
@@ -145,12 +147,27 @@ def test_auroras_first_host_is_named_on_the_fast_network():
         ("alps", "perfmodel", "LOCAL_RANK=$SLURM_LOCALID"),  # finds its own by itself
         ("lumi-g", "megatron-lm", 'ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"'),
         ("polaris", "megatron-lm", 'CUDA_VISIBLE_DEVICES="$((3 - PMI_LOCAL_RANK % 4))"'),
+        ("polaris", "megatron-lm", "RANK=${PMI_RANK:-$PALS_RANKID}"),
+        ("summit", "megatron-lm", "RANK=$OMPI_COMM_WORLD_RANK"),
         ("tuolumne", "megatron-lm", "RANK=$FLUX_TASK_RANK"),
     ],
 )
 def test_a_rank_learns_who_it_is_and_which_device_it_has(machine, launcher, local):
     words = launched(text(machine, nodes(2, machine), launcher=launcher))
     assert local in words[words.index("-c") + 1]
+
+
+QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+
+@pytest.mark.parametrize("machine", ["perlmutter", "alps"])  # one sets the variable for all, the other does not
+def test_each_run_has_the_queues_that_its_framework_starts_with(machine):
+    found = text(machine, 8, grids("2x1x1x4", "1x1x8x1", "2x1x2x2"), launcher="megatron-lm")
+    told = re.findall(rf"^(export {QUEUES}=1|unset {QUEUES})  # |^(srun) ", found, re.MULTILINE)
+    in_order = [line or launch for line, launch in told]
+    one, several = f"export {QUEUES}=1", f"unset {QUEUES}"
+    assert in_order[-6:] == [one, "srun", several, "srun", several, "srun"]
+    assert f"export {QUEUES}=1  # " in text(machine, 8, launcher="megatron-axonn").split("failed=0")[1]
 
 
 def test_a_variable_may_differ_on_a_single_node():
