@@ -43,7 +43,7 @@ def weakest(jacobian: Array, sigma: float, names: Sequence[str]) -> tuple[int, s
         most = float(np.abs(jacobian[:, place]).max()) * np.log(2.0)
         if most <= _NOTHING:
             return place, "no measured step depends on it"
-        if most < sigma:
+        if most < min(sigma, LEAST):
             return place, f"hardly any step depends on it: twice as much changes none by more than {100 * most:.2g} %"
         return (
             place,

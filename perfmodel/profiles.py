@@ -129,6 +129,8 @@ HELP: Mapping[str, str] = {
     "Qos.max_nodes": "most nodes a job",
     "Qos.min_nodes": "fewest nodes a job",
     "Qos.max_time": "longest time, hours:minutes:seconds",
+    "Qos.node_minutes": "most nodes times minutes of a job",
+    "Qos.by_name": "taken only when asked for by its name: for tests, or where jobs may be ended early",
     "Qos.note": "what else limits it",
     "EnvironmentVariable.name": "the variable",
     "EnvironmentVariable.value": "its value",

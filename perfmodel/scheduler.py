@@ -13,7 +13,8 @@ _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 class Qos:
     """A way into the machine and its limits (empty = no limit known).
 
-    `kind` says what `name` is; a bin is no choice but follows from the number of nodes.
+    `kind` says what `name` is; a bin is no choice but follows from the number of nodes. `node_minutes`: nodes times
+    minutes of a job. `by_name`: for tests, or for jobs that may be ended early, so never taken unless asked for.
     """
 
     name: str
@@ -22,6 +23,8 @@ class Qos:
     max_nodes: int | None = None
     min_nodes: int | None = None
     max_time: str = ""
+    node_minutes: int | None = None
+    by_name: bool = False
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -31,6 +34,8 @@ class Qos:
         least, most = self.min_nodes or 1, self.max_nodes
         if least < 1 or (most is not None and most < least):
             raise PerfmodelError(f"{self.name} allows {least} to {most} nodes, which nobody can ask for")
+        if self.node_minutes is not None and self.node_minutes < 1:
+            raise PerfmodelError(f"{self.name} allows {self.node_minutes} node-minutes, wanted 1 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class JobQuestion(Question):
         list[str] | None,
         typer.Option("--setup", help="A command before the ranks start, not the profile's modules; repeatable."),
     ] = None
+    activate: Annotated[
+        list[str] | None,
+        typer.Option("--activate", help="A command after the software is loaded, as conda activate my; repeatable."),
+    ] = None
     container: Annotated[str, typer.Option("--container", help="Image that ranks run in.")] = ""
     mode: Annotated[
         ModeChoice, typer.Option("--mode", help="Several grids: in one job, in an array of jobs, or in many jobs.")
@@ -110,6 +114,7 @@ class JobQuestion(Question):
             qos=self.qos,
             name=self.name,
             setup=tuple(self.setup or ()),
+            activate=tuple(self.activate or ()),
             container=self.container,
             mode=self.mode.value,
             results=self.results,

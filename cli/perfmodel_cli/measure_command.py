@@ -67,7 +67,11 @@ def machines_measure(
         with stopped_by_signals():
             runner.follow()
         return
-    _keep(path, results, output, _measured(runner, asked, results))
+    before = lines.Lines.read(results).count
+    how = _measured(runner, asked, results)
+    _keep(path, results, output, how)
+    if how == ("", None) and lines.Lines.read(results).count == before:
+        printing.tell("nothing was left to measure in this budget; more --rounds measure everything again")
 
 
 def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int | None]) -> None:

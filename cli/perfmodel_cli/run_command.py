@@ -66,7 +66,7 @@ def run(
     finally:
         if rows:
             _show([rows[number] for number in sorted(rows)], output)
-    _end(list(rows.values()), len(experiments), stopped)
+    _end(list(rows.values()), len(experiments), stopped, kept=bool(out))
 
 
 def need_torch(command: str) -> None:
@@ -132,10 +132,11 @@ def _show(rows: "list[Record]", output: options.Format) -> None:
     printing.show({"results": rows}, rows, output.value, picture)
 
 
-def _end(rows: "list[Record]", wanted: int, stopped: int | None) -> None:
-    """The exit code: that of a signal, or 1 where no grid has run."""
+def _end(rows: "list[Record]", wanted: int, stopped: int | None, *, kept: bool) -> None:
+    """The exit code: that of a signal, or 1 where no grid has run. `kept`: there is a file to go on from."""
     if stopped is not None:
-        _tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} grids")
+        goes_on = "; the same command with --resume goes on" if kept else ""
+        _tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} runs{goes_on}")
         raise typer.Exit(BY_SIGNAL + stopped)
     if not any(row["status"] == "ok" for row in rows):
         raise PerfmodelError(f"no grid has run to its end; the first: {rows[0]['status']}: {rows[0]['message']}")

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from perfmodel import advice
+from perfmodel.compute import gemm_rate
 from perfmodel.errors import NoGridError, PerfmodelError, UsageError
 from perfmodel.explain import explain
 from perfmodel.job import Job
@@ -17,6 +18,7 @@ from perfmodel.machine import Machine
 from perfmodel.scheduler import Scheduler
 from perfmodel.search import Space
 from perfmodel.settings import MOST
+from perfmodel.step import step_time
 
 Mode = Literal["one", "array", "many"]
 _SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
@@ -32,6 +34,7 @@ class Allocation:
     qos: str = ""
     name: str = ""
     setup: tuple[str, ...] = ()
+    activate: tuple[str, ...] = ()
     container: str = ""
     mode: Mode = "one"
     results: str = ""
@@ -89,26 +92,26 @@ def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Reque
         name = f"{name}-{layouts[0].text()}"
     results, array = wish.results or f"{name}.jsonl", wish.mode == "array"
     share = 1 if array else len(layouts)
-    own = replace(plan, seconds=max(1, int(_SHARE_OF_TIME * time / share)))
-    runs = tuple(
-        _array_runs(own, layouts, results, wish) if array else (flags.run(own, one, results) for one in layouts)
-    )
+    own = replace(plan, seconds=max(1, int(_SHARE_OF_TIME * time / share)), shared=share > 1)
+    _check_time(own, layouts, share)
+    runs = tuple(_array_runs(own, layouts, results) if array else (flags.run(own, one, results) for one in layouts))
     ours = plan.launcher == "perfmodel"
     return Request(
         machine=machine, gpus=gpus, nodes=nodes, time=time, title=_title(job, gpus), name=name, runs=runs,
         way=limits.way_in(machine, nodes, time, wish.qos), account=wish.account,
-        setup=tuple(quoting.words(command, "--setup") for command in wish.setup), container=wish.container,
-        array=array, finds_device=ours, resumes=ours, closing=() if array else _closing(plan, results, wish),
+        setup=tuple(quoting.words(command, "--setup") for command in wish.setup),
+        activate=tuple(quoting.words(command, "--activate") for command in wish.activate), container=wish.container,
+        array=array, finds_device=ours, resumes=ours, closing=_closing(plan, results, wish),
     )  # fmt: skip
 
 
-def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str, wish: Allocation) -> list[Run]:
+def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str) -> list[Run]:
     """Jobs of an array may run at once, on file systems where two cannot add to one file: each has its own."""
     runs = []
     for number, layout in enumerate(layouts, start=1):
         path = PurePath(results)
         own = str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        runs.append(flags.run(plan, layout, own, _closing(plan, own, wish)))
+        runs.append(flags.run(plan, layout, own))
     return runs
 
 
@@ -118,7 +121,25 @@ def _closing(plan: flags.Plan, results: str, wish: Allocation) -> tuple[str, ...
     return (*program, "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
 
 
+def _check_time(plan: flags.Plan, layouts: list[Layout], share: int) -> None:
+    """Each grid's steps have to fit into its part of the time, by what is predicted of them."""
+    steps = plan.steps + plan.warmup
+    for layout in layouts:
+        step = float(step_time(plan.job, layout, gemm_rate(plan.job)))
+        if steps * step > plan.seconds:
+            least = limits.clock(int(share * steps * step / _SHARE_OF_TIME) + 1)
+            raise UsageError(
+                f"{steps} steps of {layout.text()} are predicted to take {steps * step:.0f} s, and --time leaves "
+                f"{plan.seconds} s to each of {share} grids; wanted more than {least}, or fewer --steps or --top"
+            )
+
+
 def _check(plan: flags.Plan, wish: Allocation) -> None:
+    if wish.compare and wish.mode != "one":
+        raise UsageError(
+            f"--compare holds the grids of one job against each other, and --mode {wish.mode} gives each its own; "
+            "wanted --mode one, or no --compare: join the files of results afterwards for perfmodel compare"
+        )
     machine = plan.job.machine
     scheduler = machine.scheduler
     _check_account(machine, scheduler, wish.account)

@@ -26,7 +26,10 @@ _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run on every grid alike. `model` and `machine` are as the user named them."""
+    """What is run on every grid alike. `model` and `machine` are as the user named them.
+
+    `seconds`: what a grid may take; `shared`: others of the same job wait for it to end.
+    """
 
     launcher: str
     job: Job
@@ -35,11 +38,12 @@ class Plan:
     steps: int = 10
     warmup: int = 3
     seconds: int = 600
+    shared: bool = False
     program: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
 
-def run(plan: Plan, layout: Layout, results: str, closing: tuple[str, ...] = ()) -> Run:
+def run(plan: Plan, layout: Layout, results: str) -> Run:
     """The run of one grid; `results` is the file that it adds what it measures to."""
     framework = FRAMEWORKS[plan.launcher]
     if framework.needs and not plan.arguments:
@@ -50,9 +54,10 @@ def run(plan: Plan, layout: Layout, results: str, closing: tuple[str, ...] = ())
     files = ((_deepspeed_file(layout), _deepspeed_settings(plan, layout)),) if plan.launcher == "deepspeed" else ()
     flags = _FLAGS[plan.launcher](plan, layout, results)
     first, then = (plan.arguments, flags) if plan.launcher == "litgpt-axonn" else (flags, plan.arguments)
+    ends_itself = plan.launcher == "perfmodel"
     return Run(
         grid=layout.text(), title=title(plan.job, layout), command=(*program, *first, *then), files=files,
-        environment=_environment(plan, layout), closing=closing,
+        environment=_environment(plan, layout), seconds=plan.seconds if plan.shared and not ends_itself else 0,
     )  # fmt: skip
 
 
@@ -60,7 +65,7 @@ def title(job: Job, layout: Layout) -> str:
     """The settings of a grid in words."""
     steps = int(job.accumulation(layout))
     recompute, cache = RECOMPUTES[int(layout.recompute)], WEIGHT_CACHES[int(layout.weight_cache)]
-    return f"micro-batch {layout.micro_batch} x {steps}, recompute {recompute}, weight cache {cache}"
+    return f"micro-batch {layout.micro_batch} a device x {steps}, recompute {recompute}, weight cache {cache}"
 
 
 def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
@@ -68,6 +73,7 @@ def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
     overlap = ",".join(kind for kind in OVERLAPS if kind in job.settings.overlap) or "none"
     placement = next(name for name in ("axonn", "paper") if int(layout.placement) in NAMED_PLACEMENTS[name])
     backend = "gloo" if vendor(job.machine) == "CPU" else "nccl"
+    dtype = ("--dtype=fp32",) if job.dtype == "fp16" else ()  # run's own choice on GPUs is bf16, which these lack
     return (
         "run", f"--model={plan.model}", f"--machine={plan.machine}", f"--grid={layout.text()}", f"--batch={job.batch}",
         f"--seq={job.sequence}", f"--micro-batch={layout.micro_batch}",
@@ -75,7 +81,7 @@ def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
         f"--placement={placement}", f"--overlap={overlap}",
         "--flash-attention" if job.settings.flash_attention else "--no-flash-attention",
         f"--steps={plan.steps}", f"--warmup={plan.warmup}", f"--timeout={plan.seconds}", f"--backend={backend}",
-        f"--out={results}", "--resume",
+        *dtype, f"--out={results}", "--resume",
     )  # fmt: skip
 
 

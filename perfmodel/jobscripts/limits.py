@@ -68,15 +68,15 @@ def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | N
     ways = _bounded(machine.scheduler.qos)
     if not ways:
         return None
-    named = [way for way in ways if wanted in ("", way.name)]
+    named = [way for way in ways if way.name == wanted or not (wanted or way.by_name)]
     if not named:
         names = sorted({way.name for way in ways})
         raise UsageError(f"{machine.name} has no QOS, partition or queue {wanted!r} ({nearest(wanted, names)})")
     found = next((way for way in named if not _against(way, nodes, time)), None)
     if found is None:
-        told = [
+        told = dict.fromkeys(
             f"{way.name}: {_against(way, nodes, time)}; {cited(machine, way.source)}" for way in _nearest(named, nodes)
-        ]
+        )
         raise PerfmodelError(f"{machine.name} admits no job of {nodes} nodes for {clock(time)}: {' / '.join(told)}")
     return found
 
@@ -86,7 +86,8 @@ def limits(way: Qos) -> str:
     least = f"from {way.min_nodes} " if way.min_nodes else ""
     nodes = f"{least}up to {way.max_nodes} nodes" if way.max_nodes else f"{least or 'any number of '}nodes"
     time = f"{way.max_time} at most" if way.max_time else "no limit of time known"
-    return ", ".join(filter(None, (nodes, time, way.note)))
+    work = f"{way.node_minutes} node-minutes a job" if way.node_minutes else ""
+    return ", ".join(filter(None, (nodes, time, work, way.note)))
 
 
 def _bounded(ways: tuple[Qos, ...]) -> list[Qos]:
@@ -108,4 +109,6 @@ def _against(way: Qos, nodes: int, time: int) -> str:
         return f"at least {way.min_nodes} nodes, asked for {nodes}"
     if way.max_time and time > seconds(way.max_time):
         return f"at most {way.max_time}, asked for {clock(time)}"
+    if way.node_minutes is not None and nodes * time > way.node_minutes * _MINUTE:
+        return f"at most {way.node_minutes} node-minutes, asked for {nodes * time / _MINUTE:g}"
     return ""

@@ -13,7 +13,7 @@ _KEYWORDS = frozenset(
     "if then else elif fi case esac for select while until do done in function time coproc".split()  # noqa: SIM905
 )
 # What a profile may have the shell fill in: variables, and sums of them.
-_FILLED_IN = re.compile(r"\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\}|\$\(\([\w\s+*/%$-]*\)\)", re.ASCII)
+_FILLED_IN = re.compile(r"\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\}|\$\(\([\w\s+*/%${}:-]*\)\)", re.ASCII)
 _WIDTH = 110
 
 

@@ -22,7 +22,8 @@ class Run:
     """One grid: what each rank starts, and what has to be so before.
 
     `files` are written in the folder of the job first; `environment` are variables that this run needs, each with a
-    reason, and with no value where it has to be unset; `closing` follows when the run is over.
+    reason, and with no value where it has to be unset; `seconds` after which it is ended, 0 where it sees to that
+    itself.
     """
 
     grid: str
@@ -30,15 +31,16 @@ class Run:
     command: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str | None, str], ...] = ()
-    closing: tuple[str, ...] = ()
+    seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A job: where, how much, for how long, and what runs, a rank a device. All is checked, and nothing quoted yet.
 
-    `setup` replaces the modules of the profile where it is given. `finds_device`: the program of each rank finds its
-    own device even where it sees no other. `resumes`: what is started again goes on where it was.
+    `setup` replaces the modules of the profile where it is given, `activate` follows either. `finds_device`: the
+    program of each rank finds its own device even where it sees no other. `resumes`: what is started again goes on
+    where it was.
     """
 
     machine: Machine
@@ -51,6 +53,7 @@ class Request:
     way: Qos | None = None
     account: str = ""
     setup: tuple[tuple[str, ...], ...] = ()
+    activate: tuple[tuple[str, ...], ...] = ()
     container: str = ""
     array: bool = False
     finds_device: bool = False

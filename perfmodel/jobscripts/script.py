@@ -10,6 +10,7 @@ from perfmodel.machine import Machine
 from perfmodel.scheduler import EnvironmentVariable
 
 _END = "END_OF_FILE"
+_OURS = "perfmodel"
 
 
 def script(request: Request) -> str:
@@ -67,9 +68,23 @@ def _modules(request: Request) -> Iterator[str]:
         if commands:
             yield quoting.comment(f"The software, as the profile says [{scheduler.source}]; --setup replaces it")
     for words in commands:
-        if words[0] in ("source", "."):
-            yield "# shellcheck source=/dev/null # a file of that machine"
-        yield f"{' '.join(quoting.command(words))} || exit 1"
+        yield from _or_end(words)
+    if request.activate:
+        yield quoting.comment("And what --activate says")
+    for words in request.activate:
+        yield from _or_end(words)
+    if request.runs[0].command[0] == _OURS and not request.container:
+        yield quoting.comment(
+            f"Rather now than by all ranks: {_OURS} has to be installed, with torch, where the job runs"
+        )
+        yield f"command -v {_OURS} >/dev/null || {{ echo '{_OURS} is not on the PATH: see --activate' >&2; exit 1; }}"
+
+
+def _or_end(words: tuple[str, ...]) -> Iterator[str]:
+    """A command that must succeed."""
+    if words[0] in ("source", "."):
+        yield "# shellcheck source=/dev/null # a file of that machine"
+    yield f"{' '.join(quoting.command(words))} || exit 1"
 
 
 def _variables(request: Request, dialect: Dialect) -> Iterator[str]:
@@ -110,10 +125,9 @@ def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
     ranks = _rank_wrapper(request, dialect)
     if ranks:
         yield "# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in"
-    words = (*dialect.launch(request), *ranks, *_contained(request), *quoting.command(run.command))
+    ended = ("timeout", str(run.seconds)) if run.seconds else ()
+    words = (*ended, *dialect.launch(request), *ranks, *_contained(request), *quoting.command(run.command))
     yield from f"{quoting.lines(words)} || failed=1".split("\n")
-    if run.closing:
-        yield from _close(request, run.closing)
 
 
 def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:

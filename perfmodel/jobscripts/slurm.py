@@ -51,8 +51,8 @@ def _where(request: Request) -> Iterator[tuple[str, str]]:
     if way is not None and way.kind in ("partition", "qos"):
         yield f"--{way.kind}={directive(way.name, way.kind)}", f"{limits(way)} [{way.source}]"
     if scheduler.partition and not named_partition:
-        told = f"{limits(way)} [{way.source}]" if way is not None and way.kind == "bin" else f"[{scheduler.source}]"
-        yield f"--partition={directive(scheduler.partition, 'partition')}", f"where these nodes are; {told}"
+        told = f"; {limits(way)} [{way.source}]" if way is not None and way.kind == "bin" else f" [{scheduler.source}]"
+        yield f"--partition={directive(scheduler.partition, 'partition')}", f"where these nodes are{told}"
 
 
 def _size(request: Request) -> Iterator[tuple[str, str]]:

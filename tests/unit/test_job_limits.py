@@ -85,6 +85,28 @@ def test_where_time_alone_is_against_a_job_the_ways_that_are_too_small_are_not_t
     assert "at most 91 nodes" not in str(told.value)
 
 
+def test_queues_for_tests_and_for_jobs_that_may_be_ended_are_taken_by_name_only():
+    with pytest.raises(PerfmodelError, match=r"booster: at most 24:00:00, asked for 25:00:00"):
+        way("juwels-booster", 4, "25:00:00")
+    assert way("juwels-booster", 4, "00:30:00", "develbooster") == ("partition", "develbooster", "")
+    with pytest.raises(PerfmodelError, match=r"polaris admits no job of 8 nodes for 04:00:00"):
+        way("polaris", 8, "04:00:00")
+    assert way("polaris", 8, "04:00:00", "preemptable") == ("queue", "preemptable", "72:00:00")
+
+
+def test_work_is_limited_where_the_centre_limits_it():
+    assert way("alps", 1, "01:30:00", "debug") == ("partition", "debug", "01:30:00")
+    with pytest.raises(PerfmodelError, match=r"debug: at most 90 node-minutes, asked for 360; vendor \[CSCS-CLA\]"):
+        way("alps", 4, "01:30:00", "debug")
+
+
+def test_a_limit_that_several_bins_have_is_told_once():
+    with pytest.raises(PerfmodelError) as refused:
+        way("frontier", 9600, "02:00:00")
+    told = str(refused.value).partition(": ")[2].split(" / ")
+    assert len(told) == len(set(told)) > 1
+
+
 def test_a_way_in_that_does_not_exist_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match=r"no QOS, partition or queue 'regulr' \(did you mean regular"):
         way("perlmutter", 1, "00:30:00", "regulr")

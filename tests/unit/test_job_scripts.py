@@ -35,7 +35,8 @@ def exported(script_text):
 def launched(script_text):
     """The words of the command that starts the ranks, each quoted word as one."""
     joined = script_text.replace("\\\n", " ")
-    line = next(line for line in joined.splitlines() if re.match(r"(srun|mpiexec|flux run|jsrun|torchrun) ", line))
+    starts = re.compile(r"(?:timeout \d+ )?((?:srun|mpiexec|flux run|jsrun|torchrun) .*)")
+    line = next(found[1] for line in joined.splitlines() if (found := starts.match(line)))
     return shlex.split(line.removesuffix("|| failed=1"))
 
 
@@ -146,7 +147,7 @@ def test_auroras_first_host_is_named_on_the_fast_network():
         ("alps", "megatron-lm", "LOCAL_RANK=0"),  # sees its own alone
         ("alps", "perfmodel", "LOCAL_RANK=$SLURM_LOCALID"),  # finds its own by itself
         ("lumi-g", "megatron-lm", 'ROCR_VISIBLE_DEVICES="$SLURM_LOCALID"'),
-        ("polaris", "megatron-lm", 'CUDA_VISIBLE_DEVICES="$((3 - PMI_LOCAL_RANK % 4))"'),
+        ("polaris", "megatron-lm", 'CUDA_VISIBLE_DEVICES="$((3 - ${PMI_LOCAL_RANK:-$PALS_LOCAL_RANKID} % 4))"'),
         ("polaris", "megatron-lm", "RANK=${PMI_RANK:-$PALS_RANKID}"),
         ("summit", "megatron-lm", "RANK=$OMPI_COMM_WORLD_RANK"),
         ("tuolumne", "megatron-lm", "RANK=$FLUX_TASK_RANK"),
@@ -163,7 +164,7 @@ QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 @pytest.mark.parametrize("machine", ["perlmutter", "alps"])  # one sets the variable for all, the other does not
 def test_each_run_has_the_queues_that_its_framework_starts_with(machine):
     found = text(machine, 8, grids("2x1x1x4", "1x1x8x1", "2x1x2x2"), launcher="megatron-lm")
-    told = re.findall(rf"^(export {QUEUES}=1|unset {QUEUES})  # |^(srun) ", found, re.MULTILINE)
+    told = re.findall(rf"^(export {QUEUES}=1|unset {QUEUES})  # |^timeout 540 (srun) ", found, re.MULTILINE)
     in_order = [line or launch for line, launch in told]
     one, several = f"export {QUEUES}=1", f"unset {QUEUES}"
     assert in_order[-6:] == [one, "srun", several, "srun", several, "srun"]
@@ -212,14 +213,12 @@ def test_several_grids_share_the_time_of_one_job():
 
 
 def test_each_job_of_an_array_has_a_grid_and_a_file_of_its_own():
-    found = text("perlmutter", 8, grids("1x1x8x1", "1x1x4x2"), mode="array", compare=True, results="here/of it.jsonl")
+    found = text("perlmutter", 8, grids("1x1x8x1", "1x1x4x2"), mode="array", results="here/of it.jsonl")
     assert "#SBATCH --array=1-2\n" in found
-    branches = re.findall(
-        r"^(\d)\)\n.*?--grid=(\S+).*?--out=(.*?)' --resume.*?--measured=(.*?)' ", found, re.DOTALL | re.MULTILINE
-    )
+    branches = re.findall(r"^(\d)\)\n.*?--grid=(\S+).*?--out=(.*?)' --resume", found, re.DOTALL | re.MULTILINE)
     assert branches == [
-        ("1", "1x1x8x1", "here/of it-1.jsonl", "here/of it-1.jsonl"),
-        ("2", "1x1x4x2", "here/of it-2.jsonl", "here/of it-2.jsonl"),
+        ("1", "1x1x8x1", "here/of it-1.jsonl"),
+        ("2", "1x1x4x2", "here/of it-2.jsonl"),
     ]
     assert found.count("--timeout=1620 ") == 2
 
@@ -253,3 +252,42 @@ def test_a_profile_of_one_task_a_node_is_refused():
         job_requests.build.requests(
             replace(plan, job=replace(plan.job, machine=one)), grids("1x1x8x1"), job_requests.allocation("perlmutter")
         )
+
+
+def test_what_is_activated_follows_the_software_of_the_profile_or_of_the_user():
+    lines = script(request("perlmutter", 8, activate=("conda activate my",))).splitlines()
+    assert lines.index("conda activate my || exit 1") > lines.index("module load pytorch || exit 1")
+    lines = script(request("perlmutter", 8, setup=("module load mine",), activate=("conda activate my",))).splitlines()
+    assert lines.index("conda activate my || exit 1") > lines.index("module load mine || exit 1")
+    assert "module load pytorch || exit 1" not in lines
+
+
+def test_that_the_program_is_there_is_asked_before_the_ranks_start_unless_it_is_in_an_image():
+    asked = "command -v perfmodel >/dev/null || "
+    text = script(request("perlmutter", 8))
+    assert text.index(asked) < text.index("\nsrun ")
+    assert asked not in script(request("perlmutter", 8, container="image"))
+    assert asked not in script(request("perlmutter", 8, plan_changes={"program": ("python", "-m", "perfmodel_cli")}))
+
+
+def test_a_framework_that_would_not_end_leaves_the_other_grids_their_turn():
+    grids = [Layout(1, 1, 64, 1), Layout(2, 1, 32, 1)]
+    text = script(request("perlmutter", 64, grids, "axonn-nanogpt"))
+    assert text.count("\ntimeout 810 srun ") == 2
+    assert "timeout " not in script(request("perlmutter", 64, grids[:1], "axonn-nanogpt"))
+
+
+def test_steps_that_do_not_fit_into_the_time_are_refused_with_what_would_do():
+    with pytest.raises(UsageError, match=r"13 steps of 1x1x64x1 are predicted to take \d+ s, and --time leaves 18 s"):
+        request("perlmutter", 64, [Layout(1, 1, 64, 1)] * 3, time="00:01:00")
+
+
+@pytest.mark.parametrize("mode", ["array", "many"])
+def test_grids_of_several_jobs_are_not_compared_by_one_of_them(mode):
+    with pytest.raises(UsageError, match=f"--mode {mode} gives each its own; wanted --mode one"):
+        request("perlmutter", 64, compare=True, mode=mode)
+
+
+def test_devices_without_bf16_run_in_fp32():
+    assert "--dtype=fp32" in script(request("summit", 6))
+    assert "--dtype" not in script(request("perlmutter", 8))

@@ -67,6 +67,11 @@ class Lines:
         """The days of the starts."""
         return list(dict.fromkeys(start["started"][:10] for start in self.starts))
 
+    @property
+    def count(self) -> int:
+        """Results of all points in all rounds."""
+        return sum(len(rounds) for rounds in self.values.values())
+
     def has(self, point: Point, number: int) -> bool:
         """Whether a point has been measured in a round."""
         return number in self.values.get(point, {})

@@ -21,7 +21,7 @@ def summary(lines: Lines, found: Sequence[Fit], profile: str, results: str) -> d
         "backend": start["backend"],
         "torch_version": start["torch_version"],
         "dates": lines.dates,
-        "measurements": sum(len(rounds) for rounds in lines.values.values()),
+        "measurements": lines.count,
         "rounds": max((len(rounds) for rounds in lines.values.values()), default=0),
         "gemm_flop_per_s": {dtype: pair[1] for dtype, pair in best.items() if pair is not None},
         "memory_bandwidth_B_per_s": rates.memory_bandwidth(lines),

@@ -24,6 +24,9 @@
 # And adds to what was printed before
 #SBATCH --open-mode=append
 
+# Rather now than by all ranks: perfmodel has to be installed, with torch, where the job runs
+command -v perfmodel >/dev/null || { echo 'perfmodel is not on the PATH: see --activate' >&2; exit 1; }
+
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)  # rank 0 is on the first host of the job [CSCS-SL]
 export MASTER_ADDR
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))  # and the port that it listens at
@@ -43,7 +46,7 @@ export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # a failed collective ends the job ins
 failed=0  # a grid that fails leaves the others their turn
 # Set by each rank itself, since a launcher replaces what it finds: CUDA_VISIBLE_DEVICES is $SLURM_LOCALID [CSCS-SL]
 
-# Grid 1x1x32x8 (X, Y, Z, data): micro-batch 1 x 4, recompute none, weight cache none
+# Grid 1x1x32x8 (X, Y, Z, data): micro-batch 1 a device x 4, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 bash -c \
     'export RANK=$SLURM_PROCID WORLD_SIZE=256 LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4 CUDA_VISIBLE_DEVICES="$SLURM_LOCALID"; exec "$@"' \
@@ -51,7 +54,7 @@ srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-ba
     --recompute=none --weight-cache=none --placement=axonn --overlap=all-reduce,reduce-scatter,all-gather \
     --flash-attention --steps=10 --warmup=3 --timeout=810 --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
 
-# Grid 2x1x32x4 (X, Y, Z, data): micro-batch 1 x 8, recompute none, weight cache none
+# Grid 2x1x32x4 (X, Y, Z, data): micro-batch 1 a device x 8, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=72 --kill-on-bad-exit=1 bash -c \
     'export RANK=$SLURM_PROCID WORLD_SIZE=256 LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4 CUDA_VISIBLE_DEVICES="$SLURM_LOCALID"; exec "$@"' \

@@ -28,11 +28,13 @@
 
 # The software, as the profile says [OLCF-F]; --setup replaces it
 module load PrgEnv-gnu/8.7.0 cpe/26.03 rocm/7.1.1 craype-accel-amd-gfx90a miniforge3/23.11.0-0 rccl-net-plugin || exit 1
+# Rather now than by all ranks: perfmodel has to be installed, with torch, where the job runs
+command -v perfmodel >/dev/null || { echo 'perfmodel is not on the PATH: see --activate' >&2; exit 1; }
 
 MASTER_ADDR=$(hostname -i)  # rank 0 runs where the script does, which goes by its address [OLCF-F]
 export MASTER_ADDR
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))  # and the port that it listens at
-export NCCL_NET=OFI  # use the libfabric plug-in between nodes; there is none to cross inside one [OLCF-PT]
+export NCCL_NET=OFI  # OFI is the libfabric plug-in for jobs on several nodes; on one node the centre sets Socket [OLCF-PT]
 export NCCL_NET_GDR_LEVEL=PHB  # let the NIC read and write GPU memory directly up to this distance [OLCF-PT]
 export NCCL_CROSS_NIC=1  # let a ring use different NICs on different nodes [OLCF-PT]
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # start up over this network interface [OLCF-PT]
@@ -51,7 +53,7 @@ export FI_CXI_RDZV_GET_MIN=0  # rendezvous for all sizes [OLCF-PT]
 
 failed=0  # a grid that fails leaves the others their turn
 
-# Grid 1x1x64x16 (X, Y, Z, data): micro-batch 1 x 4, recompute none, weight cache none
+# Grid 1x1x64x16 (X, Y, Z, data): micro-batch 1 a device x 4, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-node=8 --cpus-per-task=7 \
     --kill-on-bad-exit=1 \
@@ -62,7 +64,7 @@ srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-n
     --recompute=none --weight-cache=none --placement=axonn --overlap=all-reduce,reduce-scatter,all-gather \
     --flash-attention --steps=10 --warmup=3 --timeout=810 --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
 
-# Grid 2x1x64x8 (X, Y, Z, data): micro-batch 1 x 8, recompute none, weight cache none
+# Grid 2x1x64x8 (X, Y, Z, data): micro-batch 1 a device x 8, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-node=8 --cpus-per-task=7 \
     --kill-on-bad-exit=1 \

@@ -28,6 +28,8 @@
 
 # The software, as the profile says [NERSC-DL]; --setup replaces it
 module load pytorch || exit 1
+# Rather now than by all ranks: perfmodel has to be installed, with torch, where the job runs
+command -v perfmodel >/dev/null || { echo 'perfmodel is not on the PATH: see --activate' >&2; exit 1; }
 
 MASTER_ADDR=$(hostname)  # rank 0 runs where the script does [NERSC-DL]
 export MASTER_ADDR
@@ -41,11 +43,14 @@ export FI_MR_CACHE_MONITOR=userfaultfd  # avoids hangs of the memory registratio
 export FI_CXI_RDZV_THRESHOLD=0  # rendezvous for all sizes [UMD]
 export FI_CXI_RDZV_GET_MIN=0  # rendezvous for all sizes [UMD]
 export FI_CXI_RDZV_EAGER_SIZE=0  # rendezvous for all sizes [UMD]
+export FI_CXI_OFLOW_BUF_SIZE=1073741824  # room of 1 GiB for messages that nobody waits for yet [UMD]
+export FI_CXI_OFLOW_BUF_COUNT=1  # one such buffer [UMD]
+export MPICH_GPU_SUPPORT_ENABLED=0  # keep MPI's GPU support out of NCCL's way [UMD]
 
 failed=0  # a grid that fails leaves the others their turn
 # Set by each rank itself, since a launcher replaces what it finds: CUDA_VISIBLE_DEVICES is 3,2,1,0 [NERSC-DL]
 
-# Grid 1x1x64x4 (X, Y, Z, data): micro-batch 1 x 4, recompute none, weight cache none
+# Grid 1x1x64x4 (X, Y, Z, data): micro-batch 1 a device x 4, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=32 --kill-on-bad-exit=1 --cpu-bind=cores \
     --gpu-bind=none bash -c \
@@ -55,7 +60,7 @@ srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=32 --kill-on-ba
     --overlap=all-reduce,reduce-scatter,all-gather --flash-attention --steps=10 --warmup=3 --timeout=810 \
     --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
 
-# Grid 2x1x32x4 (X, Y, Z, data): micro-batch 1 x 8, recompute none, weight cache none
+# Grid 2x1x32x4 (X, Y, Z, data): micro-batch 1 a device x 8, recompute none, weight cache none
 # shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
 srun --nodes=64 --ntasks=256 --ntasks-per-node=4 --cpus-per-task=32 --kill-on-bad-exit=1 --cpu-bind=cores \
     --gpu-bind=none bash -c \
