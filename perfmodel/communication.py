@@ -88,6 +88,11 @@ class Collective:
         return self._alone(self.bucket) * (self.buffer / self.bucket)
 
     @property
+    def together(self) -> Bytes:
+        """Bytes of the call that the buffer travels in."""
+        return self.buffer if self.bucket is None else self.bucket
+
+    @property
     def sent(self) -> Number:
         """Calls a step, those that many share counted in part."""
         return self.calls if self.bucket is None else self.calls * self.buffer / self.bucket

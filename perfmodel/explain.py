@@ -163,9 +163,14 @@ def _time_source(collective: Collective, job: Job) -> str:
     link = collective.link
     if link.path is None:
         return "nothing to send" if link.size == 1 else f"formula of fidelity {job.settings.fidelity}"
-    found = measured_tables.origin(job.tables, collective.operation, float(collective.buffer), link.path)
-    issued = link.size > 1 and collective.time == link.issue
-    return f"{found}; issuing the call takes longer, {show(float(link.issue), 's')}" if issued else found
+    whole = float(collective.together)
+    found = measured_tables.origin(job.tables, collective.operation, whole, link.path)
+    call = replace(collective, buffer=collective.together, bucket=None)
+    if link.size > 1 and call.time == link.issue:
+        found = f"{found}; issuing the call takes longer, {show(float(link.issue), 's')}"
+    if link.size == 1 or whole == float(collective.buffer):
+        return found
+    return f"{found}; this is its part of a bucket of {show(whole, 'B')}"
 
 
 def _link(machine: Machine, *, crosses: bool) -> str:
@@ -203,7 +208,7 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
 
 def _way(collective: Collective, along: protocols.Path) -> str:
     """What a call's time is that of: a measured table, or the algorithm and protocol that are fastest."""
-    size = float(collective.buffer)
+    size = float(collective.together)
     if any(held.measures(collective.operation, size) for held in collective.link.measured):
         return _MEASURED
     return protocols.choice(collective.operation, size, along)

@@ -41,6 +41,23 @@ def write_new(path: Path, content: str) -> None:
             raise PerfmodelError(told) from None
 
 
+@contextmanager
+def alone(path: Path, purpose: str) -> Iterator[None]:
+    """Raise where another process is in such a block for the same file; a file system without locks tells nothing."""
+    import fcntl  # noqa: PLC0415 - not on every system that only asks the model
+
+    with _told(path):
+        file = path.open("ab")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PerfmodelError(f"another {purpose} writes to {path} now; wait for it, or give another name") from None
+        except OSError:
+            pass
+        yield
+
+
 def check_writable(path: Path) -> None:
     """Raise what `write_whole` would raise, as far as that can be known without writing; nothing is left behind."""
     with _told(path):

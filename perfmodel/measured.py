@@ -73,7 +73,8 @@ class Timed:
 class Measurement:
     """One run: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers.
 
-    Of a run with `repetitions` in the file the figures are medians, and the line is that of the first.
+    `ran`: by what it was carried out, where the file says so. Of a run with `repetitions` in the file the figures are
+    medians, and the line is that of the first.
     """
 
     line: int
@@ -100,6 +101,7 @@ class Measurement:
     group: str
     source: str
     timed: tuple[Timed, ...] = ()
+    ran: tuple[str, ...] = ()
     repetitions: int = 1
 
 

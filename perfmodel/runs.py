@@ -18,6 +18,7 @@ _OK = "ok"
 _OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _MARK = b"\xef\xbb\xbf"  # which some editors put before UTF-8 text
 _MOST = sys.float_info.max
+_RAN = ("backend", "hardware", "tune")  # what makes runs unlike each other that no column tells apart
 _SWITCH = {True: "yes", False: "no"}
 
 
@@ -58,8 +59,9 @@ def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
         try:
             record = _record(text)
             first = seen.setdefault(json.dumps(record, sort_keys=True), line)
-            timed = tuple(_timed(record.get("communication") or {}))
-            rows.append(row_of(line, {**_cells(record), **given}, same_as=first, timed=timed))
+            timed = tuple(sorted(_timed(record.get("communication") or {}), key=lambda one: (one.operation, one.axis)))
+            row = row_of(line, {**_cells(record), **given}, same_as=first, timed=timed)
+            rows.append(replace(row, ran=tuple(f"{name} {record[name]}" for name in _RAN if name in record)))
         except PerfmodelError as error:
             problems.append((line, str(error)))
     return Reading(path, tuple(rows), tuple(problems), len(texts) - len(rows))

@@ -99,7 +99,7 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
     return Comparison(
         kept,
         tuple(f"{reading.path}:{line}: {text}" for line, text in told),
-        reading.dropped + len(reading.rows) - len(kept),
+        reading.dropped + sum(row.repetitions for row in reading.rows) - sum(one.row.repetitions for one in kept),
     )
 
 

@@ -1,5 +1,6 @@
 """machines import: the tables of collectives of a profile from logs that a user has."""
 
+import datetime as dt
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,6 +69,8 @@ def machines_import(
 
     Medians go into a new profile on top of the base. Beside them a line is fitted: start-up time and bus bandwidth.
     """
+    if date:
+        _check_date(date)
     kind = _kind({"--nccl-tests": nccl_tests, "--osu": osu, "--csv": table})
     told = _told(operation, nodes, ranks, len(logs))
     found, record = _imported(kind, list(zip(logs, told, strict=True)), (base, out), buffers, date)
@@ -79,6 +82,17 @@ def machines_import(
         return render_import.imported(record)
 
     printing.show(record, record["parts"], output.value, picture)
+
+
+def _check_date(text: str) -> None:
+    """A day, or a month, or a year."""
+    rest = "-01-01"[len(text) - 4 :] if len(text) in (4, 7) else ""
+    try:
+        day = dt.date.fromisoformat(text + rest)
+    except ValueError:
+        raise UsageError(f"--date is {text!r}, wanted a day such as 2025-05-31, or 2025-05, or 2025") from None
+    if day > dt.datetime.now(tz=dt.UTC).date() + dt.timedelta(days=1):
+        raise UsageError(f"--date is {text}, which is still to come")
 
 
 def _imported(

@@ -54,8 +54,8 @@ class JobQuestion(Question):
     launcher: Annotated[LauncherChoice, typer.Option("--launcher", help="What trains.")] = LauncherChoice.perfmodel
     program: Annotated[str, typer.Option("--program", help="The launcher's program, instead of its usual one.")] = ""
     arguments: Annotated[str, typer.Option("--arguments", help="More for the program, as a shell reads it.")] = ""
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 10
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Steps before them.")] = 3
+    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
+    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
     setup: Annotated[
         list[str] | None,
         typer.Option("--setup", help="A command before the ranks start, not the profile's modules; repeatable."),

@@ -94,7 +94,7 @@ class _Amounts:
     """How much is measured, read from text."""
 
     def __init__(self, budget: str, rounds: int, largest: str) -> None:
-        from perfmodel.launch.measuring.points import LARGEST
+        from perfmodel.launch.measuring.points import LARGEST, LEAST_LARGEST
         from perfmodel.units import parse, show
 
         self.budget, self.rounds = options.seconds(budget, "--budget"), rounds
@@ -104,8 +104,11 @@ class _Amounts:
             raise UsageError(f"--largest: {error}") from None
         if self.budget <= 0:
             raise UsageError(f"--budget is {budget}, wanted more than 0 s")
-        if not 0 < self.largest <= LARGEST:
-            raise UsageError(f"--largest is {largest}, wanted at most {show(LARGEST, 'B')}")
+        if not LEAST_LARGEST <= self.largest <= LARGEST:
+            raise UsageError(
+                f"--largest is {largest}, wanted at most {show(LARGEST, 'B')}, and at least "
+                f"{show(LEAST_LARGEST, 'B')} since a table has two sizes"
+            )
 
 
 def _asked(
@@ -137,13 +140,16 @@ def _devices(backend: str) -> int:
 
 def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
     """Measure; say why it has ended early, if it has, and by which signal."""
+    from perfmodel.files import alone
     from perfmodel.launch.results import check_writable
     from perfmodel_cli.measure_progress import Progress
 
     check_writable(results)
     try:
-        with stopped_by_signals(), Progress(asked, results):
+        with alone(results, "perfmodel machines measure"), stopped_by_signals(), Progress(asked, results):
             for _, record in runner.run([0], lambda _: None):
+                if record["status"] == "refused":
+                    raise PerfmodelError(record["message"])
                 if record["status"] != "ok":
                     return f"{record['status']}: {record['message']}", None
     except StoppedError as signalled:

@@ -60,10 +60,11 @@ class RunQuestion:
     dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on processors.")] = (
         DtypeChoice.auto
     )
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 10
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Steps before them.")] = 3
+    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
+    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, help="Times that every grid is run: all of them, then all again.")
+        int,
+        typer.Option("--rounds", min=1, max=1000, help="Times that every grid is run: all of them, then all again."),
     ] = 1
     batch: Annotated[
         int | None, typer.Option("--batch", help="Sequences in a step, all ranks together [default: one a rank].")

@@ -42,7 +42,7 @@ def compare(
     found = validating.compare(rows)
     if not found.rows:
         raise nothing_left(found.problems, measured, "compare")
-    tell(found.problems, found.dropped, len(found.rows) + found.dropped)
+    tell(found.problems, found.dropped, sum(one.row.repetitions for one in found.rows) + found.dropped)
     record = terms.record(found)
 
     def picture() -> object:

@@ -23,6 +23,7 @@ from perfmodel.step import step_time
 Mode = Literal["one", "array", "many"]
 _SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
 _MOST_RUNS = 500
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,11 @@ def _check(plan: flags.Plan, wish: Allocation) -> None:
         quoting.one_line(text or "-", what)
     for word in (*plan.program, *plan.arguments):
         quoting.one_line(word or "-", "--program or --arguments")
-    if wish.results and not PurePath(wish.results).name:
+    if "/" in wish.name or len(wish.name) > _LONGEST_NAME:
+        raise UsageError(
+            f"--name {wish.name[:_LONGEST_NAME]!r}: wanted at most {_LONGEST_NAME} signs and no /: files go by it"
+        )
+    if wish.results and (wish.results.endswith("/") or not PurePath(wish.results).name):
         raise UsageError(f"--results {wish.results!r}: wanted the name of a file")
 
 

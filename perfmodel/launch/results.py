@@ -1,10 +1,12 @@
 """Results of runs: one JSON object a line, on the disk before the next run starts."""
 
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from perfmodel.errors import PerfmodelError
@@ -13,19 +15,58 @@ from perfmodel.launch.experiment import Experiment
 Record: TypeAlias = dict[str, Any]
 OK = "ok"
 SCHEMA = 1
+
+
+def is_number(value: Any) -> bool:
+    """A finite number of JSON."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_rate(value: Any) -> bool:
+    return value is None or is_number(value)
+
+
+def _are_losses(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_rate, value))
+
+
+def _is_communication(value: Any) -> bool:
+    """Operations, of each the axes, of each the figures."""
+    try:
+        figures = [entry for axes in value.values() for entry in axes.values()]
+        return all(is_number(entry[name]) for entry in figures for name in ("calls", "bytes", "seconds"))
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
 # What a good record is shown by, beside what was asked.
-_MEASURED = {
-    "backend", "communication", "dtype", "hardware", "losses", "memory_B", "model_flops_utilization", "step_time_min_s",
-    "step_time_s", "tokens_per_s",
-}  # fmt: skip
+_MEASURED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        "backend": _is_text,
+        "communication": _is_communication,
+        "dtype": _is_text,
+        "hardware": _is_text,
+        "losses": _are_losses,
+        "memory_B": is_number,
+        "model_flops_utilization": _is_rate,
+        "step_time_min_s": is_number,
+        "step_time_s": is_number,
+        "tokens_per_s": is_number,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a file holds: its records, and a sentence for each line that was cut off."""
+    """What a file holds: its records with their lines, and a sentence for each line that was cut off."""
 
     records: tuple[Record, ...]
     problems: tuple[str, ...]
+    lines: tuple[int, ...] = ()
 
     def answer(self, experiment: Experiment) -> Record | None:
         """The latest good record of this very run."""
@@ -35,7 +76,8 @@ class Kept:
 
 def _is_good(record: Record) -> bool:
     """Whether a run came to its end, and all that is shown of it is there."""
-    return record["status"] == OK and record.get("schema") == SCHEMA and record.keys() >= _MEASURED
+    ended = record["status"] == OK and record.get("schema") == SCHEMA
+    return ended and all(name in record and good(record[name]) for name, good in _MEASURED.items())
 
 
 def read(path: Path) -> Kept:
@@ -46,22 +88,23 @@ def read(path: Path) -> Kept:
         lines = path.read_bytes().splitlines() if path.exists() else []
     except OSError as error:
         raise PerfmodelError(f"{path} cannot be read: {error.strerror}") from None
-    records, problems = [], []
+    records, numbers, problems = [], [], []
     for number, line in enumerate(lines, start=1):
         record = _record(line)
         if record is not None:
             records.append(record)
+            numbers.append(number)
         elif line.startswith(b"{"):
             problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
         elif line.strip():
             raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted a JSON object a line")
-    return Kept(tuple(records), tuple(problems))
+    return Kept(tuple(records), tuple(problems), tuple(numbers))
 
 
 def _record(line: bytes) -> Record | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "status" in record else None
 

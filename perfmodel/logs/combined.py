@@ -51,12 +51,26 @@ class Combined:
     used: int
 
 
+def _twice(log: Log, seen: dict[tuple[object, ...], str]) -> str:
+    """The file before with just these results, or "": times agree in all their digits only in copies."""
+    results = tuple((one.operation, one.group, one.size, one.time, one.place) for one in log.samples)
+    first = seen.get(results, "")
+    if results:
+        seen[results] = first or log.samples[0].file
+    return first
+
+
 def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers = "as-called") -> Combined:
     """Tables of the machine from logs; `source` is the key that they name."""
     problems: list[Problem] = []
     by_part: dict[tuple[_Key, Group], list[Sample]] = {}
+    seen: dict[tuple[object, ...], str] = {}
     for log in logs:
         problems += log.problems
+        if first := _twice(log, seen):
+            told = f"the same {len(log.samples)} results as in {first}"
+            problems.append(Problem(log.samples[0].file, log.samples[0].line, told, len(log.samples)))
+            continue
         for sample in log.samples:
             if not _wanted(sample, buffers):
                 continue

@@ -30,9 +30,11 @@ def read(text: str, file: str, told: Told) -> Log:
     samples: list[Sample] = []
     problems: list[Problem] = []
     mixed = {run.line for run in mingled(found)}
+    whole: dict[tuple[str, ...], int] = {}
     for run in found:
         try:
             _check(run, mixed=run.line in mixed)
+            _refuse_copy(run, whole.setdefault(tuple(row for _, row in run.rows), run.line))
             _take(run, file, told, samples, problems)
         except PerfmodelError as error:
             problems.append(Problem(file, run.line, str(error), len(run.rows) + len(run.damaged)))
@@ -68,6 +70,12 @@ def _check(run: Run, *, mixed: bool) -> None:
         raise PerfmodelError(CPU_TIMES)
     if run.failed and "#wrong" not in run.heading:
         raise PerfmodelError("the run found wrong results, and does not say in which rows")
+
+
+def _refuse_copy(run: Run, first: int) -> None:
+    """Of the run that the same rows first stood in: times agree in all their digits only in copies."""
+    if run.rows and first != run.line:
+        raise PerfmodelError(f"the same rows as those of the run in line {first}")
 
 
 def _operation(run: Run, told: Told) -> Operation:

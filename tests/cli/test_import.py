@@ -143,5 +143,34 @@ def test_files_that_are_not_there_or_not_yaml_are_told(run, log, tmp_path):
     assert run("machines", "import", "--osu", log("b.log", "x"), "--base", "nowhere", "--out", "m.yaml").code == 2
     good = log("ag.log", nccl_tests(GATHER))
     assert "cannot be written" in taken(run, tmp_path / "no" / "mine.yaml", "--nccl-tests", good).err
-    bad_date = taken(run, tmp_path / "mine.yaml", "--nccl-tests", good, "--date", "yesterday")
-    assert (bad_date.code, "is not like 2026" in bad_date.err) == (1, True)
+
+
+def test_a_log_that_is_given_or_written_twice_counts_once(run, log, tmp_path):
+    text = nccl_tests(GATHER)
+    one, copy, doubled = log("one.log", text), log("copy.log", text), log("doubled.log", text + text)
+    for number, logs in enumerate(((one, copy), (doubled,))):
+        answer = taken(run, tmp_path / f"{number}.yaml", "--nccl-tests", *logs, "--format", "json")
+        (part,) = json.loads(answer.out)["parts"]
+        assert (answer.code, part["samples"]) == (0, len(SIZES))
+        assert "the same" in answer.err
+        assert json.loads(answer.out)["dropped"] > 0
+
+
+@pytest.mark.parametrize("day", ["2024", "2024-05", "2024-05-31"])
+def test_a_day_a_month_or_a_year_will_do(run, log, tmp_path, day):
+    out = tmp_path / "mine.yaml"
+    assert taken(run, out, "--nccl-tests", log("ag.log", nccl_tests(GATHER)), "--date", day).code == 0
+    assert profiles.load(str(out)).sources["LOGS"].date == day
+
+
+@pytest.mark.parametrize("day", ["0000-00-00", "2026-02-31", "2999-01-01", "yesterday"])
+def test_a_day_that_is_none_or_still_to_come_is_refused(refused, log, tmp_path, day):
+    arguments = (
+        "--nccl-tests",
+        log("ag.log", nccl_tests(GATHER)),
+        "--base",
+        "perlmutter",
+        "--out",
+        tmp_path / "a.yaml",
+    )
+    assert "--date is" in refused("machines", "import", *arguments, "--date", day)

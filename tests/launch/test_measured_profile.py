@@ -1,5 +1,6 @@
 """The profile that measurements become: figures, tables, fits, and what is said where something is missing."""
 
+import json
 import math
 from pathlib import Path
 
@@ -250,3 +251,17 @@ def test_the_driver_names_the_memory_that_it_offers(monkeypatch, tmp_path):
     Path(tmp_path, "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     assert hardware._listed_by_nvidia("NVIDIA H200") == {"memory": 143771 * 2**20, "driver": "NVIDIA 570.1"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"values": 3}, {"values": {}}, {"round": "x"}, {"values": {"seconds": 0}}, {"values": {"seconds": float("nan")}}],
+)
+def test_a_damaged_line_is_named_and_the_others_are_kept(tmp_path, damage):
+    point = Collective("all-reduce", 1, 2, 1024.0)
+    good = {"status": "ok", **record_of(point), "round": 0, "values": {"seconds": 1e-3}}
+    path = tmp_path / "here.measured.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (GPU | {"status": "ok"}, good, good | damage)))
+    found = Lines.read(path)
+    assert (found.count, found.median(point)) == (1, 1e-3)
+    assert [problem.split(": ")[0].rpartition(":")[2] for problem in found.problems] == ["3"]

@@ -14,7 +14,8 @@ from perfmodel.job import Job
 from perfmodel.launch import results, selection
 from perfmodel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.search import Space
-from perfmodel_cli.run_question import RunQuestion
+from perfmodel_cli.options import CacheChoice, RecomputeChoice
+from perfmodel_cli.run_question import BackendChoice, DtypeChoice, RunQuestion
 
 
 def asked(**options):
@@ -71,17 +72,18 @@ def test_every_grid_that_keeps_the_rules_may_be_drawn():
 
 
 def test_all_grids_are_run_in_rounds_as_they_are_asked_to_be():
-    found = asked(grids="all", nproc=4, batch=8, micro_batch="2", recompute="full", weight_cache="all", rounds=2)
+    modes = {"micro_batch": "2", "recompute": RecomputeChoice.full, "weight_cache": CacheChoice.all}
+    found = asked(grids="all", nproc=4, batch=8, rounds=2, **modes)
     assert len({one.grid for one in found}) == 10
     assert [one.round for one in found] == [1] * 10 + [2] * 10
     assert [one.grid for one in found[:10]] == [one.grid for one in found[10:]]
     assert {(one.micro_batch, one.recompute, one.weight_cache) for one in found} == {(2, "full", "all")}
-    (drawn,) = asked(grids="sample:1", nproc=4, batch=8, recompute="selective")
+    (drawn,) = asked(grids="sample:1", nproc=4, batch=8, recompute=RecomputeChoice.selective)
     assert (drawn.recompute, drawn.round) == ("selective", 1)
 
 
 def test_a_round_is_answered_by_a_result_of_its_own_and_the_first_by_one_from_before_there_were_rounds():
-    first, second = asked(grid="1x1x1x2", dtype="fp32", backend="gloo", rounds=2)
+    first, second = asked(grid="1x1x1x2", dtype=DtypeChoice.fp32, backend=BackendChoice.gloo, rounds=2)
     of_first, of_second = asdict(first), asdict(second)
     assert first.answered_by(of_first)
     assert not first.answered_by(of_second)
@@ -149,3 +151,33 @@ def test_rates_count_three_passes_of_the_model():
     assert rates["model_flop_per_s"] == 3 * 4 * models.load("gpt-tiny").forward_flops(256) / 0.5
     assert math.isclose(rates["model_flops_utilization"], rates["model_flop_per_s"] / (2 * 50e9))
     assert one.rates(0.5, "fp64")["model_flops_utilization"] is None
+
+
+GOOD = {
+    "schema": 1, "status": "ok", "backend": "gloo", "dtype": "fp32", "hardware": "a", "communication": {},
+    "losses": [9.0, None], "memory_B": 1e6, "model_flops_utilization": None, "step_time_s": 1.0, "step_time_min_s": 1.0,
+    "tokens_per_s": 5.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"backend": ["gloo"]}, {"losses": []}, {"losses": None}, {"step_time_s": "abc"}, {"step_time_s": float("nan")},
+        {"memory_B": None}, {"communication": {"all-reduce": 3}}, {"tokens_per_s": None}, {"hardware": 5},
+        {"communication": {"all-reduce": {"x": {"calls": 1}}}},
+    ],
+)  # fmt: skip
+def test_a_damaged_result_answers_nothing(tmp_path, damage):
+    (experiment,) = asked(grid="1x1x1x2")
+    path = tmp_path / "out.jsonl"
+    path.write_text(json.dumps(asdict(experiment) | GOOD) + "\n")
+    assert results.read(path).answer(experiment) is not None
+    path.write_text(json.dumps(asdict(experiment) | GOOD | damage) + "\n")
+    assert results.read(path).answer(experiment) is None
+
+
+def test_a_line_that_is_too_deep_is_taken_as_cut_off(tmp_path):
+    path = tmp_path / "out.jsonl"
+    path.write_text('{"a":' + "[" * 100_000 + "\n")
+    assert "out.jsonl:1: a line that was cut off" in results.read(path).problems[0]

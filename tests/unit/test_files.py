@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.files import check_writable, write_whole
+from perfmodel.files import alone, check_writable, write_whole
 
 
 def mode(path):
@@ -69,3 +69,12 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path, name
     with pytest.raises(PerfmodelError, match="cannot be written"):
         act(Path(f"{tmp_path}/{name}"))
     assert [path.name for path in tmp_path.iterdir()] == ["circle"]
+
+
+def test_two_do_not_write_to_one_file_at_once(tmp_path):
+    path = tmp_path / "results"
+    refusal = pytest.raises(PerfmodelError, match=r"another measurement writes to .*results now")
+    with alone(path, "measurement"), refusal, alone(path, "measurement"):
+        pass
+    with alone(path, "measurement"):
+        assert path.exists()

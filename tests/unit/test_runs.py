@@ -156,6 +156,26 @@ def test_repetitions_of_one_run_are_one_row_with_medians(read):
     assert (found.dropped, found.problems) == (0, ())
 
 
+def test_runs_on_other_hardware_or_carried_out_otherwise_are_no_repetitions(read):
+    others = [changed(hardware="H200"), changed(backend="nccl"), changed(tune=True)]
+    assert [row.repetitions for row in read(changed(), *others).rows] == [1] * 4
+
+
+def test_the_order_in_which_collectives_are_written_does_not_matter(read):
+    figures = {"calls": 1, "bytes": 1, "seconds": 1}
+    lines = [
+        changed(communication={"all-reduce": dict.fromkeys(axes, figures)}, losses=[loss])
+        for axes, loss in ((("x", "z"), 1.0), (("z", "x"), 2.0))
+    ]
+    assert [row.repetitions for row in read(*lines).rows] == [2]
+
+
+def test_every_repetition_counts_among_the_rows_that_are_left_out(read):
+    broken = [changed(model="gpt-none", losses=[loss]) for loss in (1.0, 2.0)]
+    found = validate.compare(read(changed(), *broken))
+    assert (len(found.rows), found.dropped) == (1, 2)
+
+
 def test_runs_that_differ_in_what_was_run_or_sent_or_told_are_rows_of_their_own(read):
     others = [
         changed(overlap="all-reduce"), changed(batch_sequences=16), changed(memory_B=None), changed(communication={}),

@@ -40,14 +40,20 @@ class Lines:
     def read(cls, path: Path) -> "Lines":
         """Read a file; no file is a file without lines."""
         kept = results.read(path)
-        found = cls(problems=kept.problems)
-        for record in kept.records:
-            found.take(record, path)
+        found, problems = cls(), list(kept.problems)
+        for line, record in zip(kept.lines, kept.records, strict=True):
+            try:
+                found.take(record, path)
+            except (KeyError, TypeError, ValueError):
+                problems.append(f"{path}:{line}: no result of machines measure, or a damaged one, is passed over")
+        found.problems = tuple(problems)
         return found
 
     def take(self, record: Record, path: Path) -> None:
-        """Add a line."""
+        """Add a line; raise ValueError and the like where it says nothing that can be used."""
         if record.get("what") == START:
+            if missing := [name for name in (*_SAME, "started") if name not in record]:
+                raise KeyError(missing[0])
             if self.starts and (wrong := _differs(self.starts[0], record)):
                 raise PerfmodelError(f"{path} holds measurements {wrong}; give another --out, or move both files away")
             self.starts.append(record)
@@ -55,7 +61,10 @@ class Lines:
         point = point_of(record)
         if point is None:
             raise PerfmodelError(f"{path} holds a line of {record.get('what', 'something else')!r}, no measurement")
-        self.values.setdefault(point, {})[int(record["round"])] = record["values"]
+        values = dict(record["values"])
+        if "seconds" not in values or not all(results.is_number(value) and value > 0 for value in values.values()):
+            raise ValueError(values)
+        self.values.setdefault(point, {})[int(record["round"])] = values
 
     @property
     def start(self) -> Record:

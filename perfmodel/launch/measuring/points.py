@@ -14,6 +14,7 @@ MODES = ("nn", "nt", "tn")
 STREAMS = ("copy", "triad")
 # The paper's database is for large messages; those of norms and losses are small.
 _SMALLEST, _SMALL, LARGEST = parse("1 KiB", "B"), parse("256 KiB", "B"), parse("1 GiB", "B")
+LEAST_LARGEST = 4 * _SMALLEST  # so that there are two sizes
 _LEAST_WIDTH, _MOST_WIDTH = 128, 8192
 _FORMS = {"square": (1, 1, 1), "wide": (1, 4, 1), "deep": (1, 1, 4)}  # m, n, k of the width
 _STREAMED = tuple(parse(size, "B") for size in ("4 MiB", "16 MiB", "64 MiB", "256 MiB"))

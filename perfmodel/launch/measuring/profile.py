@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from perfmodel import reading
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.files import write_whole
 from perfmodel.launch.measuring import known, rates
 from perfmodel.launch.measuring.figures import figure
@@ -34,7 +34,13 @@ def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
     refuse_foreign(path)
     found = fits(lines)
     text = _text(record(lines, found, path, results), results)
-    reading.build(Machine, reading.compose(text, str(path)), str(path))
+    try:
+        reading.build(Machine, reading.compose(text, str(path)), str(path))
+    except FileProblems as error:
+        reason = str(error).splitlines()[0].partition(": ")[2]
+        raise PerfmodelError(
+            f"what {results} holds makes no profile yet: {reason}; a longer --budget or more --rounds measure more"
+        ) from None
     write_whole(path, text)
     return found
 
