@@ -178,6 +178,18 @@ def test_damage_in_the_head_of_json_asks_for_what_it_held():
     assert len(read(text, nodes=2, ranks=4).samples) == 2 * len(SIZES)
 
 
+def test_damage_before_what_is_needed_in_the_head_of_json_costs_nothing():
+    assert read(json_of(GATHER).replace('"env":[', '"env":[?')).samples == read(json_of(GATHER)).samples
+
+
+@pytest.mark.parametrize("place", [0, 7])
+def test_a_result_of_json_that_lost_its_beginning_is_counted(place):
+    results = [*RESULTS[:place], RESULTS[place].replace('{"size":', ""), *RESULTS[place + 1 :]]
+    log = read(json_of(GATHER, results))
+    assert told(log) == [f"a.json:1: result {place + 1}: it is cut or damaged"]
+    assert len(log.samples) == 2 * len(SIZES) - 2
+
+
 def test_the_user_and_json_must_agree():
     assert "not of 8 ranks a node" in told(read(json_of(GATHER), nodes=1, ranks=8))[0]
     assert "not of all-reduce" in told(read(json_of(GATHER), operation="all-reduce"))[0]

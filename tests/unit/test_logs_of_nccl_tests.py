@@ -229,6 +229,14 @@ def test_a_bad_row_is_named_with_its_line_and_the_others_are_kept(change, reason
     assert log.problems[0].rows == 1
 
 
+def test_a_result_that_is_not_applicable_leaves_the_other_of_its_row():
+    text = text_of(GATHER)
+    _place, line = line_of(text, 2**26)
+    log = read(text.replace(line, " ".join([*line.split()[:9], "N/A", "N/A", "N/A", "N/A"])))
+    assert log.problems == ()
+    assert {sample.place for sample in log.samples if sample.size == 2**26} == {"out-of-place"}
+
+
 def test_a_row_that_stands_there_twice_counts_once():
     text = text_of(GATHER)
     place, line = line_of(text, 2**26)
