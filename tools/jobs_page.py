@@ -19,7 +19,7 @@ GRIDS = {
     "litgpt-axonn": "X alone, on nodes whose ranks see all devices",
     "torchtitan": "Z and data, X beside Z: shard, replicate and tensor degree",
     "megatron-lm": "X, Z, data: tensor parallelism and Megatron-FSDP",
-    "deepspeed": "Z and data: ZeRO-3, MiCS where both",
+    "deepspeed": "Z and data: ZeRO-3, MiCS where both (DeepSpeed up to 0.19.6)",
 }
 
 

@@ -56,7 +56,8 @@ def run(plan: Plan, layout: Layout, results: str) -> Run:
     first, then = (plan.arguments, flags) if plan.launcher == "litgpt-axonn" else (flags, plan.arguments)
     ends_itself = plan.launcher == "perfmodel"
     return Run(
-        grid=layout.text(), title=title(plan.job, layout), command=(*program, *first, *then), files=files,
+        grid=layout.text(), title=title(plan.job, layout), command=(*program, *first, *then, *_last(plan, layout)),
+        files=files,
         environment=_environment(plan, layout), seconds=plan.seconds if plan.shared and not ends_itself else 0,
     )  # fmt: skip
 
@@ -144,9 +145,20 @@ def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
         f"--parallelism.fsdp_reshard_after_forward={'never' if _gathers(layout) == 1 else 'always'}",
         f"--training.local_batch_size={layout.micro_batch}", f"--training.global_batch_size={plan.job.batch}",
         f"--training.seq_len={plan.job.sequence}", f"--training.steps={_iterations(plan)}",
-        f"--training.mixed_precision_param={_TORCH_NAMES[plan.job.dtype]}",
-        f"--activation_checkpoint.mode={RECOMPUTES[int(layout.recompute)]}", "--metrics.log_freq=1",
+        f"--training.mixed_precision_param={_TORCH_NAMES[plan.job.dtype]}", "--metrics.log_freq=1",
+        *(() if _subcommands(plan) else (f"--activation_checkpoint.mode={RECOMPUTES[int(layout.recompute)]}",)),
     )  # fmt: skip
+
+
+def _last(plan: Plan, layout: Layout) -> tuple[str, ...]:
+    """A sub-command of torchtitan, which takes no other flag behind it."""
+    given = any(word.replace("_", "-").startswith("activation-checkpoint:") for word in plan.arguments)
+    return (f"activation-checkpoint:{RECOMPUTES[int(layout.recompute)]}",) if _subcommands(plan) and not given else ()
+
+
+def _subcommands(plan: Plan) -> bool:
+    """Whether it is torchtitan 0.3, told by the flag that names a model there: recomputation is a sub-command then."""
+    return plan.launcher == "torchtitan" and any(word.partition("=")[0] == "--module" for word in plan.arguments)
 
 
 def _megatron_lm(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
@@ -184,7 +196,10 @@ def _deepspeed_file(layout: Layout) -> str:
 
 
 def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
-    """ZeRO-3 over Z; with data as well MiCS, which shards in groups of Z (the model is built in MiCS_Init)."""
+    """ZeRO-3 over Z; with data as well MiCS, which shards in groups of Z (the model is built in MiCS_Init).
+
+    DeepSpeed 0.19.7 and later have no MiCS, and stop at its key.
+    """
     job = plan.job
     zero: dict[str, int | bool] = {"stage": 0}
     if layout.z > 1:

@@ -223,12 +223,12 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             "torchtitan",
-            "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; 018740b, models/llama3/infra",
+            "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; 018740b, models/llama3/infra; 0.3.0",
             orders=(PAPER,),
             program=("python", "-u", "-m", "torchtitan.train"),
             refuses=_torchtitan,
             vendors=(*_GPUS, "Intel"),
-            needs="the model, as --job.config_file or --model.name and --model.flavor (later: --module and --config)",
+            needs="the model, as --job.config_file or --model.name and --model.flavor (0.3: --module and --config)",
             modes=(*_TWICE, *_ONCE),
         ),
         Framework(

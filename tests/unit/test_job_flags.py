@@ -98,6 +98,21 @@ def test_torchtitan_keeps_weights_where_they_are_gathered_once(mode):
     assert gathers == WEIGHT_GATHERS[recompute][cache]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "flag", "last"),
+    [
+        (("--job.config_file=c.toml",), "full", "--job.config_file=c.toml"),
+        (("--module", "llama3", "--config=llama3_8b"), None, "activation-checkpoint:full"),  # torchtitan 0.3
+        (("--module=llama3", "activation_checkpoint:none"), None, "activation_checkpoint:none"),
+    ],
+)
+def test_torchtitan_is_told_how_to_recompute_as_its_version_reads_it(arguments, flag, last):
+    layout = replace(GRID, recompute=2, weight_cache=1)
+    made = flags.run(plan("perlmutter", DEVICES, "torchtitan", arguments=arguments), layout, "out.jsonl").command
+    assert made[-1] == last
+    assert told("torchtitan", layout, arguments=arguments).get("--activation_checkpoint.mode") == flag
+
+
 @pytest.mark.parametrize("recompute", range(3))
 @pytest.mark.parametrize("cache", range(3))
 def test_megatron_axonn_caches_all_layers_where_weights_are_gathered_once(recompute, cache):
