@@ -7,7 +7,8 @@ import numpy as np
 
 from perfmodel import measured_tables, protocols
 from perfmodel.advice import count_problem, nearest_grid, refuse_count
-from perfmodel.communication import Collective, layer_traffic, links, step_traffic
+from perfmodel.calls import Collective
+from perfmodel.communication import layer_traffic, links, step_traffic
 from perfmodel.compute import GemmRate, gemm_rate, hardware_flops
 from perfmodel.constraints import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.errors import UsageError

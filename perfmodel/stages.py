@@ -7,7 +7,8 @@ it. Norms, attention and activations belong to the linear layer that follows the
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from perfmodel.communication import Collective, Link, layer_traffic
+from perfmodel.calls import Collective, Link
+from perfmodel.communication import layer_traffic
 from perfmodel.gemm import Chip, LayerTimes
 from perfmodel.job import Job
 from perfmodel.kernels import Part, layer_times
