@@ -19,6 +19,7 @@ from perfmodel.timeline import SLOWED, STREAMS, Event, Stream, play
 # What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
 # so that where nothing runs it is what is waited for.
 _WAITED: tuple[Stream, ...] = ("collectives", "gathers", "scatters", "data")
+_ROUNDING = 2.0**-30  # of what is exposed: a difference of times that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,13 @@ def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
     micro_steps = int(job.accumulation(layout))
     last = standstill(*play(parts, mode, last=True))
     others = standstill(*play(parts, mode)) if micro_steps > 1 else {}
-    found = {stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED}
+    found: dict[str, float] = {
+        stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED
+    }
     if int(layout.gpus) > 1:
         found["collectives"] += sum(float(one.time) for one in step_traffic(job, layout, links(job, layout)))
-    slowed = max(0.0, exposed - sum(found.values()))
-    return Waits(**found, slowed=slowed)
+    found["slowed"] = exposed - sum(found.values())
+    return Waits(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
 
 
 def standstill(events: Iterable[Event], end: float) -> dict[Stream, float]:

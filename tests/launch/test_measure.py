@@ -165,6 +165,8 @@ def test_a_profile_that_was_not_measured_stays(tmp_path):
         (("--out", "a.yaml", "--budget", "0 s"), "wanted more than 0 s"),
         (("--out", "a.yaml", "--largest", "2 GiB"), "wanted at most 1 GiB"),
         (("--out", "a.yaml", "--largest", "1 s"), "--largest"),
+        (("--out", "a.yaml", "--largest", "1 KiB"), "at least 4 KiB since a table has two sizes"),
+        (("--out", "a.yaml", "--dtypes", "fp32,fp99"), "products in 'fp99' are not measured"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(tmp_path, words, said):

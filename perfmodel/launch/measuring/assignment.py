@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from perfmodel.launch.experiment import Backend
+from perfmodel.errors import UsageError
+from perfmodel.launch.experiment import AUTO, Backend
+
+_PRODUCTS = ("fp32", "bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,11 @@ class Measurement:
     backend: Backend
     scheduler: str = "none"
     partition: str = ""
+
+    def __post_init__(self) -> None:
+        """Formats are some that products are measured in."""
+        if unknown := [name for name in self.dtypes.split("+") if name not in (*_PRODUCTS, AUTO)]:
+            raise UsageError(f"products in {unknown[0]!r} are not measured; wanted some of {', '.join(_PRODUCTS)}")
 
     def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the lines say all
         """Nothing beside the lines."""

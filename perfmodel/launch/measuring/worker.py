@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 
 from perfmodel import __version__
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import PerfmodelError
 from perfmodel.launch import timing
-from perfmodel.launch.devices import DTYPES, Device
+from perfmodel.launch.devices import Device
 from perfmodel.launch.experiment import AUTO, Seat
 from perfmodel.launch.measuring import hardware
 from perfmodel.launch.measuring.assignment import Measurement
@@ -23,8 +23,6 @@ from perfmodel.launch.measuring.lines import START, Lines, check_same
 from perfmodel.launch.measuring.points import longest, plan, record_of, too_long
 from perfmodel.launch.results import OK, append
 from perfmodel.launch.worker import hosts, meet, part, report, take_seat, versions
-
-_PRODUCTS = ("fp32", "bf16", "fp16")
 
 
 def main() -> None:
@@ -37,8 +35,6 @@ def _measure(asked: Measurement, seat: Seat) -> None:
     named = asked.dtypes.split("+")
     device = Device.of(seat, asked.backend, named[0])  # type: ignore[arg-type]
     dtypes = [device.dtype if name == AUTO else name for name in named]
-    if unknown := [name for name in dtypes if name not in _PRODUCTS or name not in DTYPES]:
-        raise UsageError(f"products in {unknown[0]} are not measured; wanted some of {', '.join(_PRODUCTS)}")
     meet(device, seat)
     node = ranks_a_node(hosts(seat))
     start = _start(asked, seat, device, node) | {"dtypes": "+".join(dtypes)}
