@@ -67,8 +67,8 @@ def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) 
     if not found.fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_alone)
         raise PerfmodelError(
-            f"the rows determine no parameter, so there is no profile to write ({reasons}); more grids, or more --rounds "
-            "of perfmodel run, determine more"
+            f"the rows determine no parameter, so there is no profile to write ({reasons}); more grids, or more "
+            "--rounds of perfmodel run, determine more"
         )
     key = overlay.source_key(found.machine, "FIT")
     source = Source("measured", ", ".join(measured), overlay.written_on(measured), _note(found))
