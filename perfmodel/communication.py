@@ -233,9 +233,10 @@ def _weight_gradient(
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
     steps = repeat * at.accumulation
     yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
-    bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
-    together = bucket if sizes.fidelity == "full" else None
-    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat, together)
+    bucket = None
+    if sizes.fidelity == "full":
+        bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
+    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat, bucket)
 
 
 def _around(at: _Setting, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
