@@ -49,8 +49,8 @@ def job(two_nodes, tmp_path):
     """Write and submit a job of the three fastest grids; hand back its id."""
     (tmp_path / "private.yaml").write_text(textwrap.dedent(PROFILE))
 
-    def submit(*more):
-        asked = ("--model", "gpt-tiny", "--machine", "private.yaml", "--gpus", 8, "--batch", 16, "--seq", 32)
+    def submit(*more, gpus=8):
+        asked = ("--model", "gpt-tiny", "--machine", "private.yaml", "--gpus", gpus, "--batch", 16, "--seq", 32)
         written = two_nodes.run(
             *perfmodel("job", *asked, "--top", 3, "--time", "00:10:00", "--steps", 2, "--warmup", 1, *more),
             *("--program", f"{sys.executable} -m perfmodel_cli", "-o", "job.sh", "--submit", "--name", "tiny"),
@@ -102,7 +102,7 @@ def test_the_three_fastest_grids_run_under_srun_and_come_back_through_compare(jo
 
 
 def test_a_cancelled_and_requeued_job_goes_on_without_repeating_what_is_done(job, two_nodes, tmp_path):
-    number = job("--steps", 6)
+    number = job("--steps", 6, gpus=4)
     until(lambda: len(results(tmp_path)) >= 1, tmp_path)
     before = results(tmp_path)
     assert two_nodes.run("scontrol", "requeue", number).returncode == 0
