@@ -37,6 +37,19 @@ def fastest(job: Job, space: Space) -> list[Layout]:
 
 def every(job: Job, space: Space) -> list[Layout]:
     """All grids that keep the rules, each run as `space` says, or else as simply as can be."""
+    grids = _keeping(job, space)
+    return [grids.take(row) for row in range(np.size(grids.x))]
+
+
+def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
+    """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
+    grids = _keeping(job, space)
+    rows = np.random.default_rng(seed).permutation(np.size(grids.x))[: space.top]
+    return [grids.take(int(row)) for row in rows]
+
+
+def _keeping(job: Job, space: Space) -> Layout:
+    """The grids of `every` as arrays, of which there may be many more than are run."""
     modes = {
         "micro_batch": space.micro_batch or 1,
         "recompute": RECOMPUTES.index(space.recompute or "none"),
@@ -50,13 +63,7 @@ def every(job: Job, space: Space) -> list[Layout]:
         example = rules[int(reasons[0])].sentence(grids.take(0))
         raise NoGridError(f"no grid of {space.gpus} can run {job.model.name} (for example, {example})")
     _, placed = each_placed(keeping, space.placements)
-    return [placed.take(row) for row in range(np.size(placed.x))]
-
-
-def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
-    """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
-    grids = every(job, space)
-    return [grids[row] for row in np.random.default_rng(seed).permutation(len(grids))[: space.top]]
+    return placed
 
 
 def number_of(text: str, kind: str) -> int:

@@ -62,10 +62,7 @@ class Bench:
             case Stream():
                 return {"seconds": self._burst(_stream(point, self.device))}
             case Collective():
-                seconds = timing.alone(
-                    self.axis(point.inner, point.size), self._call(point), self.device, runs=_SENT_RUNS
-                )
-                return {"seconds": timing.slowest([seconds], self.device)[0]}
+                return {"seconds": self._sent(self.axis(point.inner, point.size), self._call(point), _SENT_RUNS)}
             case Issue():
                 return {"seconds": self._issue()}
             case Beside():
@@ -80,6 +77,10 @@ class Bench:
     def _call(self, point: Collective) -> Call:
         elements = int(point.bytes) // self.device.torch_dtype.itemsize // point.size * point.size
         return Call(point.operation, "", elements, self.device.torch_dtype)
+
+    def _sent(self, axis: Axis, call: Call, runs: int) -> float:
+        """Seconds of a collective with nothing beside it, by the slowest rank."""
+        return timing.slowest([timing.alone(axis, call, self.device, runs=runs)], self.device)[0]
 
     def _burst(self, call: Callable[[], object]) -> float:
         """Seconds of a call among so many that a look at the clock does not matter; all ranks make as many."""
@@ -115,9 +116,7 @@ class Bench:
         call = Call("all-reduce", "", int(point.bytes) // self.device.torch_dtype.itemsize, self.device.torch_dtype)
         buffer = torch.zeros(call.elements, dtype=call.dtype, device=self.device.device)
         multiply = product(Product(self.device.dtype, "tn", "square", _WIDTH, _WIDTH, _WIDTH), self.device)
-        one, sent = self._burst(multiply), timing.slowest(
-            [timing.alone(axis, call, self.device, runs=_RUNS)], self.device
-        )[0]  # fmt: skip
+        one, sent = self._burst(multiply), self._sent(axis, call, _RUNS)
         products = max(1, min(_MOST_CALLS, round(sent / one)))
 
         def both() -> None:
