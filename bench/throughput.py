@@ -21,15 +21,18 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from perfmodel import models, profiles
-from perfmodel.compute import gemm_rate
-from perfmodel.constraints import first_broken, grid_rules
-from perfmodel.job import Job
-from perfmodel.layout import PLACEMENTS, divisors, placed
-from perfmodel.memory import capacity, occupy
-from perfmodel.search import Space, rank
-from perfmodel.step import step_time
-from perfmodel_cli.heap import keep_freed_memory
+from perfmodel import models
+from perfmodel.machines import profiles
+from perfmodel.numerics import divisors
+from perfmodel.parallel.enumeration import placed
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import PLACEMENTS
+from perfmodel.parallel.rules import first_broken, grid_rules
+from perfmodel.search.search import Space, rank
+from perfmodel.step.flops import gemm_rate
+from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.predict import step_time
+from perfmodel_cli.question import keep_freed_memory
 
 BLOCK = 1 << 14  # rows at once, so that all columns stay in the cache
 TARGET_RATE = 500_000  # evaluations a second on one core

@@ -14,10 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from perfmodel import profiles, protocols
-from perfmodel.bandwidth import Bandwidths
-from perfmodel.measured_tables import MeasuredTable
-from perfmodel.timings import TimingRow, Timings
+from perfmodel.costs import nccl
+from perfmodel.costs.bandwidth import Bandwidths
+from perfmodel.costs.interpolated import MeasuredTable
+from perfmodel.machines import profiles
+from perfmodel.machines.collective_times import TimingRow, Timings
 from perfmodel.units import KIBI, parse
 
 MEBI = KIBI**2
@@ -61,7 +62,7 @@ class Row:
     def predicted(self) -> float:
         """The formula's seconds with the stock profile."""
         along = _path(self.machine, self.nodes, self.devices)
-        function: Callable[[float, protocols.Path], float] = getattr(protocols, self.operation)
+        function: Callable[[float, nccl.Path], float] = getattr(nccl, self.operation)
         return float(function(self.size, along))
 
     @property
@@ -71,14 +72,14 @@ class Row:
 
 
 @cache
-def _path(name: str, nodes: int, devices: int) -> protocols.Path:
+def _path(name: str, nodes: int, devices: int) -> nccl.Path:
     """A group alone has the share of the NICs that its devices can use: what `inner` = domain / devices gives."""
     machine = profiles.load(name)
     bandwidths = Bandwidths.of(machine)
     size, inner = nodes * devices, max(machine.domain // devices, 1) if nodes > 1 else 1
     where = {"inner": inner, "size": size, "gpus": size * inner}
-    return protocols.path(
-        protocols.Constants.of(machine),
+    return nccl.path(
+        nccl.Constants.of(machine),
         inner=inner,
         size=size,
         inside=bandwidths.contained(**where),

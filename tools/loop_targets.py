@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from page_tables import table
-from perfmodel import runs, validate
-from perfmodel.scores import Order, Sizes
-from perfmodel.validate import Compared
+from perfmodel.validation import compare, step_files
+from perfmodel.validation.compare import Compared
+from perfmodel.validation.scores import Order, Sizes
 
 RUNS = Path("docs/examples/loop/runs.jsonl")
 
@@ -73,7 +73,7 @@ class Scores:
 
 def scores(path: Path) -> Iterator[Scores]:
     """For each number of ranks in a file of runs."""
-    found = validate.compare(runs.read(path)).rows
+    found = compare.compare(step_files.read(path)).rows
     for ranks in dict.fromkeys(one.row.gpus for one in found):
         yield Scores(ranks, tuple(one for one in found if one.row.gpus == ranks))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from page_tables import run, table
-from perfmodel import profiles
 from perfmodel.logs.timings_csv import COLUMNS
-from perfmodel.machine import Machine, Network
+from perfmodel.machines import profiles, template
+from perfmodel.machines.machine import Machine, Network
 from perfmodel.sources import PLAUSIBLE, Figure
 from perfmodel.units import show
 
@@ -39,7 +39,7 @@ def fields() -> str:
     for kind in records():
         hints = typing.get_type_hints(kind, include_extras=True)
         rows = [
-            [f"`{field.name}`", profiles.words(hints[field.name]), _needed(field), _help(kind, field.name)]
+            [f"`{field.name}`", template.words(hints[field.name]), _needed(field), _help(kind, field.name)]
             for field in dataclasses.fields(kind)
         ]
         parts.append(f"**{kind.__name__}**\n\n{table(['field', 'is', 'needed', 'meaning'], rows)}")
@@ -52,7 +52,7 @@ def _needed(field: "dataclasses.Field[Any]") -> str:
 
 
 def _help(kind: type, name: str) -> str:
-    return profiles.HELP[f"{kind.__name__}.{name}"].replace("|", "\\|")
+    return template.HELP[f"{kind.__name__}.{name}"].replace("|", "\\|")
 
 
 def machines() -> str:

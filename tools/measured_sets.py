@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from perfmodel.measured import Measurement, Reading, rows_of
 from perfmodel.units import parse
+from perfmodel.validation.measured_steps import Measurement, Reading, rows_of
 
 # mosaicml/llm-foundry, scripts/train/yamls/pretrain: width, blocks, heads; vocabulary of GPT-NeoX, padded.
 MPT = {

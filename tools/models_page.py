@@ -11,8 +11,8 @@ from page_tables import run, table
 from perfmodel import models, units
 from perfmodel.models.architectures import ARCHITECTURES
 from perfmodel.models.files import BlockEntry, LayerEntry, ModelFile
+from perfmodel.models.model import Transformer
 from perfmodel.models.presets import PRESETS
-from perfmodel.workload import Transformer
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perfmodel.layout import Layout
-from perfmodel.ranks import rank_array
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.ranks import rank_array
 from perfmodel.units import Array
 
 ROOT = Path(__file__).parents[1]

@@ -20,14 +20,14 @@ import collective_errors
 import loop_targets
 import measured_sets
 from page_tables import table
-from perfmodel import calibration, calibration_tables, fitting, profiles, published, published_tables, validate
-from perfmodel.fitting import Fit
-from perfmodel.measured import COLUMNS, Measurement, Reading
-from perfmodel.published import Published
-from perfmodel.scores import Sizes
-from perfmodel.settings import HOST_TIME, Settings
+from perfmodel.machines import profiles
+from perfmodel.parallel.settings import HOST_TIME, Settings
 from perfmodel.units import parse
-from perfmodel.validate import Comparison
+from perfmodel.validation import calibrated_profile, calibration, compare, published, records
+from perfmodel.validation.compare import Comparison
+from perfmodel.validation.measured_steps import COLUMNS, Measurement, Reading
+from perfmodel.validation.published import Fit, Published
+from perfmodel.validation.scores import Sizes
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
 FOLDER = "PERFMODEL_MEASURED"
@@ -71,8 +71,8 @@ def percent(share: float) -> str:
 
 def published_targets() -> Iterator[Target]:
     """What is shipped."""
-    found, fits = published.validate(), fitting.fits()
-    by_check, after = _by_check(found), _by_check(one for one in fitting.refitted(found, fits) if one)
+    found, fits = published.validate(), published.fits()
+    by_check, after = _by_check(found), _by_check(one for one in published.refitted(found, fits) if one)
     worst = {check: max(abs(one.error) for one in rows) for check, rows in by_check.items()}
     refitted = "… after that fit"
     yield _batch(
@@ -134,23 +134,23 @@ def measured_targets(folder: Path) -> Iterator[Target]:
     """What others measured."""
     yield from collective_targets(folder)
     single, multi = measured_sets.vtrain(folder, "single"), measured_sets.vtrain(folder, "multi")
-    stock = validate.compare(measured_sets.only(single, lambda row: not measured_sets.set_the_host_time(row)), _FULL)
+    stock = compare.compare(measured_sets.only(single, lambda row: not measured_sets.set_the_host_time(row)), _FULL)
     yield _mean("vTrain, one node, but for the rows that set the host time", stock, 0.15)
     order = stock.order
     spearman, regret = order.spearman or 0.0, order.regret or 0.0
     yield Target("… Spearman within groups, median", "≥ 0.97", f"{spearman:.3f}", spearman >= 0.97)
     yield Target("… regret, mean", "≤ 1.02", f"{regret:.3f}", regret <= 1.02)
     yield calibrated(single)
-    yield calibrated_profile(single)
+    yield after_calibration(single)
     with tempfile.TemporaryDirectory() as place:
         cluster = Path(place) / "vtrain-cluster.yaml"
         cluster.write_text(_CLUSTER, encoding="utf-8")
         rows = tuple(dataclasses.replace(row, machine=str(cluster)) for row in multi.rows)
-        theirs = validate.compare(dataclasses.replace(multi, rows=rows), _FULL)
-    whole = validate.compare(multi, _FULL).sizes.mape
+        theirs = compare.compare(dataclasses.replace(multi, rows=rows), _FULL)
+    whole = compare.compare(multi, _FULL).sizes.mape
     told = _mean("vTrain, 8 to 64 nodes of 800 Gbit/s, as its configuration says", theirs, 0.11)
     yield dataclasses.replace(told, figure=f"{told.figure} (dgx-a100 with 1600: {percent(whole)})")
-    yield _mean("llm-foundry, FSDP on 8 to 128 A100", validate.compare(measured_sets.foundry(folder), _FULL), 0.1)
+    yield _mean("llm-foundry, FSDP on 8 to 128 A100", compare.compare(measured_sets.foundry(folder), _FULL), 0.1)
 
 
 def _mean(check: str, found: Comparison, most: float) -> Target:
@@ -173,18 +173,18 @@ def calibrated(single: Reading) -> Target:
     )
 
 
-def calibrated_profile(single: Reading) -> Target:
+def after_calibration(single: Reading) -> Target:
     """All that can be calibrated, as `perfmodel calibrate` does it, by the same halves."""
     fitted = measured_sets.only(single, lambda row: _blocks(row) in _HALF)
     others = measured_sets.only(single, lambda row: _blocks(row) not in _HALF)
-    found = calibration.calibrate(validate.compare(fitted, _FULL), profiles.load(single.rows[0].machine))
+    found = calibration.calibrate(compare.compare(fitted, _FULL), profiles.load(single.rows[0].machine))
     with tempfile.TemporaryDirectory() as place:
         source, file = Path(place) / single.path, Path(place) / "calibrated.yaml"
         source.touch()
-        file.write_text(calibration_tables.profile(found, "dgx-a100", file, [str(source)]), encoding="utf-8")
+        file.write_text(calibrated_profile.profile(found, "dgx-a100", file, [str(source)]), encoding="utf-8")
         rows = tuple(dataclasses.replace(row, machine=str(file)) for row in others.rows)
-        after = validate.compare(dataclasses.replace(others, rows=rows), _FULL).sizes.mape
-    before = validate.compare(others, _FULL).sizes.mape
+        after = compare.compare(dataclasses.replace(others, rows=rows), _FULL).sizes.mape
+    before = compare.compare(others, _FULL).sizes.mape
     return Target(
         f"… `calibrate` on the same halves: {', '.join(one.adjustment.name for one in found.fitted)}",
         "lower than before",
@@ -194,7 +194,7 @@ def calibrated_profile(single: Reading) -> Target:
 
 
 def _error(rows: Reading, host_time: float) -> float:
-    return validate.compare(rows, dataclasses.replace(_FULL, host_time=host_time)).sizes.mape
+    return compare.compare(rows, dataclasses.replace(_FULL, host_time=host_time)).sizes.mape
 
 
 def _blocks(row: Measurement) -> int | None:
@@ -248,7 +248,7 @@ def figures() -> str:
         "printed in",
     ]
     found = published.validate()
-    record = published_tables.published_record(found, 1.0, refitted=fitting.refitted(found, fitting.fits()))
+    record = records.published_record(found, 1.0, refitted=published.refitted(found, published.fits()))
     rows = [
         [
             row["check"], row["machine"], row["model"], str(row["gpus"]), row["overlap"],

@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
-from perfmodel.errors import printable
+from perfmodel.errors import PerfmodelError, printable
 
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
 _WIDEST = 10**6  # of what is measured
@@ -22,6 +23,13 @@ def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: s
         _print(picture())
 
 
+def renderer(name: str) -> ModuleType:
+    """A module of render/, loaded when there is a table to make: Rich is slow to import."""
+    from importlib import import_module
+
+    return import_module(f"perfmodel_cli.render.{name}")
+
+
 def tell(text: str) -> None:
     """Say something beside the answer, on standard error."""
     sys.stderr.write(f"perfmodel: {printable(text)}\n")
@@ -30,7 +38,7 @@ def tell(text: str) -> None:
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
     import csv
 
-    from perfmodel.tables import flat
+    from perfmodel.records import flat
 
     flattened = [
         {key: printable(value) if isinstance(value, str) else value for key, value in flat(row)} for row in rows
@@ -57,3 +65,22 @@ def _print(picture: Any) -> None:
         needed = Measurement.get(console, console.options, part).minimum if isinstance(part, Table) else 0
         console.width = max(window, needed)
         console.print(part)
+
+
+_TOLD = 20  # problems of a file that are told one by one
+
+
+def tell_dropped(problems: Sequence[str], dropped: int, total: int) -> None:
+    """Say what is wrong, and how many rows are left out."""
+    lines = list(problems[:_TOLD])
+    if len(problems) > _TOLD:
+        lines.append(f"and {len(problems) - _TOLD} more problems")
+    if dropped:
+        lines.append(f"{dropped} of {total} rows left out")
+    for line in lines:
+        tell(line.replace("\n", " "))
+
+
+def nothing_left(problems: Sequence[str], file: str, purpose: str) -> PerfmodelError:
+    """The error of a file without a good row."""
+    return PerfmodelError("\n".join([*problems[:_TOLD], f"{file}: no row to {purpose}"]))

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UsageError
-from perfmodel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.parallel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 
 if TYPE_CHECKING:
-    from perfmodel.job import Job
-    from perfmodel.search import Space
+    from perfmodel.parallel.job import Job
+    from perfmodel.search.search import Space
+import ctypes
+from contextlib import suppress
 
 _AXES = ("x", "y", "z", "data")
 _AXONN = ",".join(sorted(AXONN_OVERLAPS))
@@ -53,9 +55,9 @@ class Question:
 
     def job(self, *, fix: str = "", maximum: str = "") -> "Job":
         """The job, its files read."""
-        from perfmodel import models, profiles
-        from perfmodel.job import Job
-        from perfmodel_cli.heap import keep_freed_memory
+        from perfmodel import models
+        from perfmodel.machines import profiles
+        from perfmodel.parallel.job import Job
 
         keep_freed_memory()
         settings = Settings(
@@ -78,8 +80,8 @@ class Question:
 
     def space(self, gpus: int, top: int) -> "Space":
         """What is searched."""
-        from perfmodel.layout import NAMED_PLACEMENTS
-        from perfmodel.search import Space
+        from perfmodel.parallel.layout import NAMED_PLACEMENTS
+        from perfmodel.search.search import Space
 
         recomputes, caches = {name: name for name in RECOMPUTES}, {name: name for name in WEIGHT_CACHES}
         return Space(
@@ -98,7 +100,7 @@ class Question:
 
 def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int:
     """Devices asked for, by --gpus or by --nodes."""
-    from perfmodel.layout import MOST_DEVICES
+    from perfmodel.parallel.layout import MOST_DEVICES
 
     if (gpus is None) == (nodes is None):
         raise UsageError("give either --gpus or --nodes")
@@ -145,3 +147,22 @@ def example(command: str) -> Callable[[Callable[..., None]], Callable[..., None]
         return function
 
     return add
+
+
+# Of glibc's mallopt: free memory at the heap's end above which it is given back, and the size from which memory is
+# mapped anew for each array.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_LARGEST = 2**30 - 1
+
+
+def keep_freed_memory() -> None:
+    """Keep it, so that the next array finds its pages in place.
+
+    A column of a search's block is as large as what glibc maps anew for each array, or larger. The kernel then clears
+    every page of it again: 15,800 page faults a block of 2^14 rows, which took more than half of a search's time. A C
+    library without `mallopt` does as it likes.
+    """
+    with suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_TRIM_THRESHOLD, _LARGEST)
+        mallopt(_MMAP_THRESHOLD, _LARGEST)

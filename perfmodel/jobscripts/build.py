@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal
 
-from perfmodel import advice
-from perfmodel.compute import gemm_rate
 from perfmodel.errors import NoGridError, PerfmodelError, UsageError
-from perfmodel.explain import explain
-from perfmodel.job import Job
 from perfmodel.jobscripts import flags, frameworks, limits, quoting
 from perfmodel.jobscripts.frameworks import FRAMEWORKS
 from perfmodel.jobscripts.request import Request, Run
-from perfmodel.layout import Layout
-from perfmodel.machine import Machine
-from perfmodel.scheduler import Scheduler
-from perfmodel.search import Space
-from perfmodel.settings import MOST
-from perfmodel.step import step_time
+from perfmodel.machines import allocation
+from perfmodel.machines.machine import Machine
+from perfmodel.machines.scheduler import Scheduler
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.settings import MOST
+from perfmodel.search import no_answer
+from perfmodel.search.explain import explain
+from perfmodel.search.search import Space
+from perfmodel.step.flops import gemm_rate
+from perfmodel.step.predict import step_time
 
 Mode = Literal["one", "array", "many"]
 _SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
@@ -61,7 +62,7 @@ def fastest(job: Job, space: Space, launcher: str) -> tuple[list[Layout], list[s
     frameworks.refuse_device(framework, job)
     if space.top > _MOST_RUNS:
         raise UsageError(f"--top is {space.top}, wanted 1 to {_MOST_RUNS} grids for a job")
-    ranking = advice.recommend(job, replace(frameworks.suited(framework, job, space), top=MOST))
+    ranking = no_answer.recommend(job, replace(frameworks.suited(framework, job, space), top=MOST))
     found: list[Layout] = []
     left_out: list[str] = []
     for row in range(len(ranking)):
@@ -87,7 +88,7 @@ def requests(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> list[
 def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Request:
     job, machine = plan.job, plan.job.machine
     gpus, time = int(layouts[0].gpus), limits.seconds(wish.time)
-    nodes = limits.whole_nodes(machine, gpus)
+    nodes = allocation.whole_nodes(machine, gpus)
     name = quoting.directive(wish.name or _name(job.model.name), "--name")
     if wish.mode == "many":
         name = f"{name}-{layouts[0].text()}"
@@ -167,7 +168,7 @@ def _check(plan: flags.Plan, wish: Allocation) -> None:
 def _check_account(machine: Machine, scheduler: Scheduler, account: str) -> None:
     note = f" ({scheduler.account_note})" if scheduler.account_note else ""
     if scheduler.account == "required" and not account:
-        source = limits.cited(machine, scheduler.source)
+        source = allocation.cited(machine, scheduler.source)
         raise UsageError(f"{machine.name} wants to know who pays: give --account{note}; {source}")
     if scheduler.account == "none" and account:
         raise UsageError(f"{machine.name} knows no accounts; leave --account out")

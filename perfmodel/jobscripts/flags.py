@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perfmodel.errors import UsageError
-from perfmodel.job import Job
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, shared_steps
 from perfmodel.jobscripts.request import Run, vendor
-from perfmodel.layout import NAMED_PLACEMENTS, Layout
-from perfmodel.settings import FORWARD_PASSES, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
-from perfmodel.workload import Transformer
+from perfmodel.models.model import Transformer
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
+from perfmodel.parallel.settings import FORWARD_PASSES, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
 
 _DEEPSPEED_FILE = "deepspeed-{grid}.json"
 _MEGATRON_FULL = ("--recompute-granularity=full", "--recompute-method=uniform", "--recompute-num-layers=1")

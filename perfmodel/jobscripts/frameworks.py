@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from perfmodel.advice import distance
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel.job import Job
 from perfmodel.jobscripts.request import one_device_each, vendor
-from perfmodel.layout import AXONN, PAPER, PLACEMENTS, Layout, Placement
-from perfmodel.machine import Machine
-from perfmodel.search import Space, rank
-from perfmodel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
+from perfmodel.machines.machine import Machine
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import AXONN, PAPER, PLACEMENTS, Layout, Placement
+from perfmodel.parallel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
+from perfmodel.search.no_answer import distance
+from perfmodel.search.search import Space, rank
 
 _GPUS = ("NVIDIA", "AMD")
 # Weights are gathered once or twice in a micro-step, and recomputation shares the backward pass's gather: FSDP.

@@ -3,10 +3,10 @@
 import re
 from dataclasses import replace
 
-from perfmodel.advice import device_total
 from perfmodel.errors import PerfmodelError, UsageError, nearest
-from perfmodel.machine import Machine
-from perfmodel.scheduler import Qos
+from perfmodel.machines.allocation import cited
+from perfmodel.machines.machine import Machine
+from perfmodel.machines.scheduler import Qos
 
 _TIME = re.compile(r"(?:([0-9]{1,3})-)?([0-9]{1,3}):([0-5][0-9]):([0-5][0-9])", re.ASCII)
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
@@ -33,31 +33,6 @@ def clock(time: int) -> str:
     '36:00:00'
     """
     return f"{time // _HOUR:02d}:{time % _HOUR // _MINUTE:02d}:{time % _MINUTE:02d}"
-
-
-def cited(machine: Machine, key: str) -> str:
-    """Who says so, with the address."""
-    source = machine.sources[key]
-    return f"{source.kind} [{key}] {source.address or source.note}"
-
-
-def whole_nodes(machine: Machine, gpus: int) -> int:
-    """Nodes that hold `gpus`, of which none stays idle."""
-    devices, total, nodes = machine.node_devices, device_total(machine), machine.network.nodes
-    if total is not None and gpus > total:
-        key = nodes.key if nodes else machine.node.devices.key
-        raise PerfmodelError(
-            f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}; "
-            f"{cited(machine, key)}"
-        )
-    if gpus % devices and machine.scheduler.kind != "none":
-        below, above = gpus // devices * devices, -(-gpus // devices) * devices
-        instead = f"{below} or {above}" if below else above
-        raise PerfmodelError(
-            f"{gpus} devices are not whole nodes of {devices} on {machine.name}, which is what a job is given; "
-            f"wanted {instead}; {cited(machine, machine.node.devices.key)}"
-        )
-    return -(-gpus // devices)
 
 
 def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | None:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from perfmodel.machine import Machine
-from perfmodel.scheduler import Qos
+from perfmodel.machines.machine import Machine
+from perfmodel.machines.scheduler import Qos
 
 # The variable with which a vendor's runtime is told which devices a process may see.
 VISIBLE_DEVICES = {"NVIDIA": "CUDA_VISIBLE_DEVICES", "AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}

@@ -6,8 +6,8 @@ from perfmodel.errors import UsageError
 from perfmodel.jobscripts import quoting, slurm
 from perfmodel.jobscripts.dialects import DIALECTS, Dialect
 from perfmodel.jobscripts.request import Line, Request, Run, one_device_each
-from perfmodel.machine import Machine
-from perfmodel.scheduler import EnvironmentVariable
+from perfmodel.machines.machine import Machine
+from perfmodel.machines.scheduler import EnvironmentVariable
 
 _END = "END_OF_FILE"
 _OURS = "perfmodel"

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from perfmodel.logs.fitted import Line, fit
+from perfmodel.logs.line_fit import Line, fit
 from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, traffic
-from perfmodel.machine import Machine
-from perfmodel.timings import Operation, TimingRow, Timings
+from perfmodel.machines.collective_times import Operation, TimingRow, Timings
+from perfmodel.machines.machine import Machine
 from perfmodel.units import show
 
 Buffers = Literal["as-called", "out-of-place", "in-place", "both"]
@@ -159,3 +159,53 @@ def _table(parts: Sequence[Part], source: str) -> Timings:
     first, sizes = parts[0], sorted(_sizes(parts))
     rows = tuple(TimingRow(part.group.nodes, tuple(part.medians[size] for size in sizes)) for part in parts)
     return Timings(first.operation, first.group.ranks, source, tuple(sizes), rows, first.group.inner)
+
+
+def import_record(found: Combined, file: str) -> dict[str, Any]:
+    """Everything of an import: a row for each operation and group, the outliers, and what was dropped."""
+    return {
+        "file": file,
+        "parts": [part_record(part) for part in found.parts],
+        "outliers": [
+            {"file": sample.file, "line": sample.line, "operation": sample.operation, "size_B": sample.size,
+             "time_s": sample.time, "line_s": line_time(part, sample.size)}
+            for part in found.parts
+            for sample in part.outliers
+        ],
+        "used": found.used,
+        "dropped": sum(problem.rows for problem in found.problems),
+        "problems": [{"file": each.file, "line": each.line, "text": each.text} for each in found.problems],
+    }  # fmt: skip
+
+
+def line_time(part: Part, size: float) -> float | None:
+    """What the fitted line has for a size."""
+    line = part.line
+    if line is None:
+        return None
+    return float(line.alpha + traffic(part.operation, size, part.group.size) / line.beta)
+
+
+def part_record(part: Part) -> dict[str, Any]:
+    """One operation in one group: how much is known, and the line through it."""
+    sizes, line = list(part.medians), part.line
+    alphas, betas = (line.alpha_interval, line.beta_interval) if line else (None, None)
+    return {
+        "operation": part.operation,
+        "nodes": part.group.nodes,
+        "ranks_per_node": part.group.ranks,
+        "inner": part.group.inner,
+        "sizes": len(sizes),
+        "least_B": sizes[0],
+        "most_B": sizes[-1],
+        "samples": len(part.samples),
+        "spread": part.spread,
+        "alpha_s": line.alpha if line else None,
+        "alpha_low_s": alphas[0] if alphas else None,
+        "alpha_high_s": alphas[1] if alphas else None,
+        "beta_B_per_s": line.beta if line else None,
+        "beta_low_B_per_s": betas[0] if betas else None,
+        "beta_high_B_per_s": betas[1] if betas and betas[1] != float("inf") else None,
+        "error": line.error if line else None,
+        "outliers": len(part.outliers),
+    }

@@ -14,13 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.members import group_of
-from perfmodel.logs.nccl_runs import Member
-from perfmodel.logs.pieces import Lines, Piece, objects, values
-from perfmodel.logs.results import CPU_TIMES, check_reduction, group_with, operation_of, time_of
+from perfmodel.logs.damaged_json import Lines, Piece, objects, values
+from perfmodel.logs.nccl_rows import CPU_TIMES, check_reduction, group_with, operation_of, time_of
+from perfmodel.logs.nccl_runs import Member, group_of
 from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told, operation_named
 from perfmodel.logs.text import number
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 
 _RUN = re.compile(r'\{\s*"(?:version|args)"\s*:')  # the first name, as written or in the order of the alphabet
 _RESULT = re.compile(r'\{\s*"(?:size|actual_iterations)"\s*:')

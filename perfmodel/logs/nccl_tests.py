@@ -11,12 +11,11 @@ a row whose columns contradict each other is dropped.
 import re
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.members import group_of
-from perfmodel.logs.nccl_runs import TYPES, Run, mingled, runs
-from perfmodel.logs.results import CPU_TIMES, check_reduction, group_with, operation_of, time_of
+from perfmodel.logs.nccl_rows import CPU_TIMES, check_reduction, group_with, operation_of, time_of
+from perfmodel.logs.nccl_runs import TYPES, Run, group_of, mingled, runs
 from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told
 from perfmodel.logs.text import lines
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 
 _ROW = re.compile(
     rf"(?P<size>\d{{1,20}})\s+(?P<count>\d{{1,20}})\s+(?:{TYPES})\s+(?:(?P<redop>[a-z]+)\s+)?(?P<results>.*)"

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.launchers import launched
 from perfmodel.logs.samples import Group, Log, Problem, Sample, Told, check_amounts, operation_named
-from perfmodel.logs.text import lines, number
-from perfmodel.timings import Operation
+from perfmodel.logs.text import launched, lines, number
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import parse
 
 _TITLE = re.compile(r"#?\s*OSU\s+(\S+)\s+(.+?)\s+Latency Test(?:\s+(v\S+))?.*")

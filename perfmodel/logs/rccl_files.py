@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.pieces import Lines, objects
-from perfmodel.logs.results import check_reduction, group_with, operation_of, time_of
+from perfmodel.logs.damaged_json import Lines, objects
+from perfmodel.logs.nccl_rows import check_reduction, group_with, operation_of, time_of
 from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told
 from perfmodel.logs.text import number
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import count
 
 _OBJECT = re.compile(r'\{\s*"(?:numCycle|name)"\s*:')

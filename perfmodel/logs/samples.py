@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from perfmodel import collectives
+from perfmodel.costs import ring
 from perfmodel.errors import PerfmodelError
-from perfmodel.timings import Operation, ranks_apart
+from perfmodel.machines.collective_times import Operation, ranks_apart
 from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds, parse, show
 
 Place = Literal["out-of-place", "in-place", ""]
@@ -21,9 +21,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     }
 )
 _TIMES = {
-    "all-gather": collectives.all_gather,
-    "reduce-scatter": collectives.reduce_scatter,
-    "all-reduce": collectives.all_reduce,
+    "all-gather": ring.all_gather,
+    "reduce-scatter": ring.reduce_scatter,
+    "all-reduce": ring.all_reduce,
 }
 _LEAST_TIME, _MOST_TIME = parse("100 ns", "s"), parse("1000 s", "s")
 _MOST_SIZE = parse("100 TiB", "B")

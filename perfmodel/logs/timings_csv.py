@@ -17,7 +17,7 @@ from perfmodel.logs.samples import (
     time_from_bandwidth,
     traffic,
 )
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import count, parse, show
 
 COLUMNS: Mapping[str, str] = MappingProxyType(

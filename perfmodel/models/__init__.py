@@ -5,7 +5,7 @@ from pathlib import Path
 
 from perfmodel.errors import PerfmodelError, UsageError, nearest
 from perfmodel.models import presets
-from perfmodel.workload import Model
+from perfmodel.models.model import Model
 
 _YAML = (".yaml", ".yml")
 _JSON = ".json"

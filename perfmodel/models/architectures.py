@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.models.config import Config
-from perfmodel.workload import Transformer
+from perfmodel.models.model import Transformer
 
 # Long-context models name hundreds of thousands of positions, yet are trained on 4 to 8 thousand for most of the time.
 LONGEST_SEQUENCE = 8192

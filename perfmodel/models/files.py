@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from perfmodel import reading
+from perfmodel import schema
 from perfmodel.errors import PerfmodelError
-from perfmodel.workload import (
+from perfmodel.models.model import (
     Activation,
     Attention,
     Block,
@@ -99,5 +99,5 @@ class ModelFile:
 
 def load(path: Path) -> Model:
     """Read the model at `path`, or raise every problem of the file with its line."""
-    node = reading.compose(reading.read_text(path), str(path))
-    return reading.build(ModelFile, node, str(path)).model()
+    node = schema.compose(schema.read_text(path), str(path))
+    return schema.build(ModelFile, node, str(path)).model()

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfmodel import reading
+from perfmodel import schema
 from perfmodel.errors import PerfmodelError
 from perfmodel.models.architectures import ARCHITECTURES
 from perfmodel.models.config import Config, shown
-from perfmodel.workload import Model
+from perfmodel.models.model import Model
 
 # Where models that also see or hear keep the description of their language part.
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
@@ -17,7 +17,7 @@ _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_exp
 
 def load(path: Path) -> Model:
     """The model that the config.json at `path` describes, or one sentence with the file, the key and its value."""
-    values = _parse(reading.read_text(path), path)
+    values = _parse(schema.read_text(path), path)
     try:
         return _model(values, path)
     except PerfmodelError as error:

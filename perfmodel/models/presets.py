@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import partial
 
+from perfmodel.models.model import Model, Transformer
 from perfmodel.models.unet import UNet
-from perfmodel.workload import Model, Transformer
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from perfmodel.errors import UsageError
-from perfmodel.layout import divisors
-from perfmodel.workload import Model, Transformer
+from perfmodel.models.model import Model, Transformer
+from perfmodel.numerics import divisors
 
 
 def scaled(model: Model, *, layers: int | None = None, hidden: str = "") -> Model:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from perfmodel.layers import Activation, Layer, Linear, Norm, positive
-from perfmodel.workload import Block, Model
+from perfmodel.models.layers import Activation, Layer, Linear, Norm, positive
+from perfmodel.models.model import Block, Model
 
 _WIDTHS = (1, 2, 2, 2)
 _MIDDLE = 2

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from perfmodel import models, profiles
+from perfmodel import models
+from perfmodel.machines import profiles
 
 ASKED = {"--model": "gpt-5b", "--machine": "perlmutter", "--batch": "64", "--gpus": "16"}
 

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from perfmodel import models, ranks
-from perfmodel.layout import PLACEMENTS, Layout
-from perfmodel.workload import Linear
+from perfmodel import models
+from perfmodel.models.model import Linear
+from perfmodel.parallel import ranks
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 
 GRIDS = {
     "perlmutter": ("2x4x2x2", {}),

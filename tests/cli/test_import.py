@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from perfmodel import profiles
+from perfmodel.machines import profiles
 from synthetic_logs import SIZES, Truth, nccl_json, nccl_tests, osu, rccl_csv, rccl_json
 
 GATHER = Truth("all_gather", 4, 4, 300e-6, 40e9)

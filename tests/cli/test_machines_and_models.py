@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from perfmodel import models, profiles
+from perfmodel import models
+from perfmodel.machines import profiles
 
 
 def read(answer):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from perfmodel.errors import UsageError
-from perfmodel.launch.experiment import AUTO, Backend
+from perfmodel.launch.processes.experiment import AUTO, Backend
 
 _PRODUCTS = ("fp32", "bf16", "fp16")
 

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 
 import torch
 
-from perfmodel import kernels, models
-from perfmodel.launch import decoder, parameters, timing
-from perfmodel.launch.devices import DTYPES, Device
-from perfmodel.launch.groups import Axis, Grid
-from perfmodel.launch.ledger import Call
+from perfmodel import models
+from perfmodel.costs import kernels
+from perfmodel.launch.layers import decoder
 from perfmodel.launch.measuring.points import Beside, Collective, Issue, Point, Product, Stream
-from perfmodel.launch.plan import Plan
-from perfmodel.launch.tuner import Products
-from perfmodel.layout import Layout
+from perfmodel.launch.processes import timing
+from perfmodel.launch.processes.devices import DTYPES, Device
+from perfmodel.launch.training import parameters
+from perfmodel.launch.training.groups import Axis, Grid
+from perfmodel.launch.training.ledger import Call
+from perfmodel.launch.training.plan import Plan
+from perfmodel.launch.training.tuner import Products
 from perfmodel.models.scaling import scaled
+from perfmodel.parallel.layout import Layout
 from perfmodel.units import parse
 
 _BURST = parse("50 ms", "s")  # of calls that one look at the clock is for

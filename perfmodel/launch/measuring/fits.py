@@ -7,9 +7,9 @@ import numpy as np
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import OPERATIONS, Collective
-from perfmodel.logs.fitted import Line, fit
+from perfmodel.logs.line_fit import Line, fit
 from perfmodel.logs.samples import traffic
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import show
 
 _NAMED = 3  # outliers in a sentence

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.launch.devices import Device
-from perfmodel.launch.runner import processors
+from perfmodel.launch.processes.devices import Device
+from perfmodel.launch.processes.runner import processors
 from perfmodel.units import KIBI, parse
 
 _PATIENCE = 20.0  # seconds for a tool

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from perfmodel import profiles
-from perfmodel.machine import DtypeRates, Machine
+from perfmodel.machines import profiles
+from perfmodel.machines.machine import DtypeRates, Machine
 from perfmodel.sources import Figure
 
 _MODEL = re.compile(r"\b(?:A|H|B|V|GH|GB|MI|L)\d{2,4}[A-Z]*\b")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.launch import results
 from perfmodel.launch.measuring.points import Point, point_of
-from perfmodel.launch.results import Record
+from perfmodel.launch.processes import results
+from perfmodel.launch.processes.results import Record
 
 START = "start"
 # What must be the same for measurements to be put together.

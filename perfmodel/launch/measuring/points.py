@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from perfmodel.layout import divisors
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
+from perfmodel.numerics import divisors
 from perfmodel.units import parse
 
 OPERATIONS: tuple[Operation, ...] = ("all-gather", "reduce-scatter", "all-reduce")

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from perfmodel import reading
+from perfmodel import schema
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.files import write_whole
 from perfmodel.launch.measuring import known, rates
@@ -17,7 +17,7 @@ from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.network import network
 from perfmodel.launch.measuring.points import shapes
 from perfmodel.launch.measuring.tables import tables
-from perfmodel.machine import FORMAT, MOST_THREADS_A_CORE, Machine
+from perfmodel.machines.machine import FORMAT, MOST_THREADS_A_CORE, Machine
 from perfmodel.units import parse, show
 
 MARK = "# Written by perfmodel machines measure"
@@ -35,7 +35,7 @@ def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
     found = fits(lines)
     text = _text(record(lines, found, path, results), results)
     try:
-        reading.build(Machine, reading.compose(text, str(path)), str(path))
+        schema.build(Machine, schema.compose(text, str(path)), str(path))
     except FileProblems as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
         raise PerfmodelError(
@@ -47,7 +47,7 @@ def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
 
 def refuse_foreign(path: Path) -> None:
     """Raise where a profile is there that is none of ours."""
-    if path.exists() and not reading.read_text(path).startswith(MARK):
+    if path.exists() and not schema.read_text(path).startswith(MARK):
         raise PerfmodelError(f"{path} is there already and was not measured; give another name, or move it away first")
 
 

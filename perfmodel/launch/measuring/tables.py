@@ -5,7 +5,7 @@ from typing import Any
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import OPERATIONS, Collective
-from perfmodel.timings import Operation
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import show
 
 _DIGITS = 4  # of a median

@@ -13,16 +13,16 @@ import torch.distributed as dist
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError
-from perfmodel.launch import timing
-from perfmodel.launch.devices import Device
-from perfmodel.launch.experiment import AUTO, Seat
 from perfmodel.launch.measuring import hardware
 from perfmodel.launch.measuring.assignment import Measurement
 from perfmodel.launch.measuring.benches import Bench
 from perfmodel.launch.measuring.lines import START, Lines, check_same
 from perfmodel.launch.measuring.points import longest, plan, record_of, too_long
-from perfmodel.launch.results import OK, append
-from perfmodel.launch.worker import hosts, meet, part, report, take_seat, versions
+from perfmodel.launch.processes import timing
+from perfmodel.launch.processes.devices import Device
+from perfmodel.launch.processes.experiment import AUTO, Seat
+from perfmodel.launch.processes.results import OK, append
+from perfmodel.launch.processes.worker import hosts, meet, part, report, take_seat, versions
 
 
 def main() -> None:

@@ -1,0 +1,71 @@
+"""The command that fits a few figures of a profile to measured steps."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options
+from perfmodel_cli.printing import nothing_left, tell_dropped
+from perfmodel_cli.question import example
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(calibrate)
+
+
+@example("perfmodel calibrate --measured docs/examples/runs.jsonl --machine localhost-cpu --out mine.yaml")
+def calibrate(
+    measured: options.Measured,
+    machine: Annotated[str, typer.Option("--machine", help="The machine of all rows, whose profile is fitted.")],
+    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Fit a few figures of a profile to measured steps, and write a profile that lies over it. Needs scipy.
+
+    Robust against outliers and within bounds; figures that the steps do not determine stay as they are. It says whether
+    steps that were left out of the fit are predicted better than before.
+    """
+    from perfmodel import files
+    from perfmodel.machines import profiles
+    from perfmodel.validation import calibrated_profile, calibration, compare, records, step_files
+    from perfmodel_cli import printing
+
+    file = _free(out)
+    calibration.check_installed()
+    names = [name.strip() for name in fit.split(",") if name.strip()]
+    known = profiles.load(machine)
+    rows = calibration.stated(step_files.read(Path(measured), machine=machine, model=model))
+    compared = compare.compare(rows)
+    if not compared.rows:
+        raise nothing_left(compared.problems, measured, "fit")
+    tell_dropped(compared.problems, compared.dropped, len(compared.rows) + compared.dropped)
+    found = calibration.calibrate(compared, known, names)
+    record = records.calibration_record(found)
+    text = calibrated_profile.profile(found, machine, file, [measured])
+    files.write_new(file, text)
+
+    def picture() -> object:
+        from perfmodel_cli.render import calibration
+
+        return calibration.calibration(record)
+
+    printing.show(record, record["parameters"], output.value, picture)
+    printing.tell(f"wrote {out}; to use it: --machine {file if file.parent != Path() else f'./{file}'}")
+
+
+def _free(out: str) -> Path:
+    """The name of a new profile."""
+    from perfmodel.files import check_writable
+
+    path = Path(out)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"--out {out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    if path.exists():
+        raise PerfmodelError(f"{out} is there already; give another name, or move it away first")
+    check_writable(path)
+    return path

@@ -1,0 +1,86 @@
+"""The commands that hold predictions against what was measured: compare and validate."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options
+from perfmodel_cli.printing import nothing_left, tell_dropped
+from perfmodel_cli.question import example
+
+_BOUND = 0.25
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(compare)
+    app.command()(validate)
+
+
+@example("perfmodel compare --measured docs/examples/measured.csv")
+def compare(
+    measured: options.Measured,
+    machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
+    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    output: options.Output = options.Format.table,
+    plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
+) -> None:
+    """Hold predictions against measured steps: errors of size, and of order within groups.
+
+    Where `perfmodel run` has timed the collectives, also which of them are off, and what fails most.
+    """
+    from perfmodel.validation import compare as validating
+    from perfmodel.validation import records, step_files
+    from perfmodel_cli import printing
+    from perfmodel_cli.plots import pictures
+
+    file = pictures.wanted(plot)
+    rows = step_files.read(Path(measured), machine=machine, model=model)
+    found = validating.compare(rows)
+    if not found.rows:
+        raise nothing_left(found.problems, measured, "compare")
+    tell_dropped(found.problems, found.dropped, sum(one.row.repetitions for one in found.rows) + found.dropped)
+    record = records.record(found)
+
+    def picture() -> object:
+        from perfmodel_cli.render import validation
+
+        return validation.comparison(record)
+
+    printing.show(record, record["rows"], output.value, picture)
+    if file:
+        from perfmodel_cli.plots import validation
+
+        validation.scatter(record, file)
+
+
+@example("perfmodel validate")
+def validate(
+    check: Annotated[str, typer.Option("--check", help="One check of the table only.")] = "",
+    bound: Annotated[float, typer.Option("--bound", min=0, help="Mean error above which the exit code is 1.")] = _BOUND,
+    output: options.Output = options.Format.table,
+) -> None:
+    """Hold predictions against figures printed in papers, which the program brings along.
+
+    As shipped, and with one number a machine fitted to one figure, which is then not scored.
+    """
+    from perfmodel.validation import published, records
+    from perfmodel_cli import printing
+
+    if not math.isfinite(bound):
+        raise UsageError(f"--bound is {bound}: wanted a share, such as 0.1")
+    found, fits = published.validate(check), published.fits()
+    record = records.published_record(found, bound, fits=fits, refitted=published.refitted(found, fits))
+
+    def picture() -> object:
+        from perfmodel_cli.render import validation
+
+        return validation.validation(record)
+
+    printing.show(record, record["rows"], output.value, picture)
+    summary = record["summary"]
+    if not summary["within_bound"]:
+        raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")

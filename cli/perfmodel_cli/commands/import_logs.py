@@ -1,0 +1,174 @@
+"""machines import: the tables of collectives of a profile from logs that a user has."""
+
+import datetime as dt
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel.units import count
+from perfmodel_cli import options, printing
+from perfmodel_cli.question import example
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perfmodel.logs.combined import Combined
+    from perfmodel.logs.samples import Log, Problem, Told
+
+_TOLD = 20  # problems that are told one by one
+_MOST = 1 << 20
+_SUFFIXES = (".yaml", ".yml")
+
+
+class Buffers(StrEnum):
+    """Which of a log's two results counts."""
+
+    as_called = "as-called"
+    out_of_place = "out-of-place"
+    in_place = "in-place"
+    both = "both"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("import")(machines_import)
+
+
+@example(
+    "perfmodel machines import --nccl-tests docs/examples/all_gather_2_nodes.log --base perlmutter --out mine.yaml"
+)
+def machines_import(
+    logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
+    base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
+    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    nccl_tests: Annotated[
+        bool, typer.Option("--nccl-tests", help="What nccl-tests or rccl-tests print or write: text, JSON or CSV.")
+    ] = False,
+    osu: Annotated[bool, typer.Option("--osu", help="Text of OSU micro-benchmarks.")] = False,
+    table: Annotated[bool, typer.Option("--csv", help="CSV with the columns of docs/profiles.md.")] = False,
+    operation: Annotated[
+        str, typer.Option("--operation", help="all-gather, reduce-scatter or all-reduce, where a log does not say.")
+    ] = "",
+    nodes: Annotated[
+        str, typer.Option("--nodes", help="Nodes, where a log does not say: one number, or one a log: 2,4,8.")
+    ] = "",
+    ranks: Annotated[
+        str, typer.Option("--ranks-per-node", help="Ranks on each node, where a log does not say; as --nodes.")
+    ] = "",
+    buffers: Annotated[
+        Buffers,
+        typer.Option("--buffers", help="Results that count; as-called: all-reduce in place, the others out of place."),
+    ] = Buffers.as_called,
+    date: Annotated[str, typer.Option("--date", help="When they were measured [default: the newest file's day].")] = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Fill the tables of collectives of a profile from logs of benchmarks.
+
+    Medians go into a new profile on top of the base. Beside them a line is fitted: start-up time and bus bandwidth.
+    """
+    if date:
+        _check_date(date)
+    kind = _kind({"--nccl-tests": nccl_tests, "--osu": osu, "--csv": table})
+    told = _told(operation, nodes, ranks, len(logs))
+    found, record = _imported(kind, list(zip(logs, told, strict=True)), (base, out), buffers, date)
+    _tell(found.problems, found.used)
+
+    def picture() -> object:
+        from perfmodel_cli.render import imports
+
+        return imports.imported(record)
+
+    printing.show(record, record["parts"], output.value, picture)
+
+
+def _check_date(text: str) -> None:
+    """A day, or a month, or a year."""
+    rest = "-01-01"[len(text) - 4 :] if len(text) in (4, 7) else ""
+    try:
+        day = dt.date.fromisoformat(text + rest)
+    except ValueError:
+        raise UsageError(f"--date is {text!r}, wanted a day such as 2025-05-31, or 2025-05, or 2025") from None
+    if day > dt.datetime.now(tz=dt.UTC).date() + dt.timedelta(days=1):
+        raise UsageError(f"--date is {text}, which is still to come")
+
+
+def _imported(
+    kind: str, logs: "list[tuple[str, Told]]", files: tuple[str, str], buffers: Buffers, date: str
+) -> "tuple[Combined, dict[str, Any]]":
+    """Read the logs and write the profile."""
+    from perfmodel.files import write_new
+    from perfmodel.logs import combined
+    from perfmodel.machines import overlay, profiles
+
+    base, path = files[0], Path(files[1])
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(f"{files[1]!r} does not end in .yaml, by which --machine knows a profile of your own")
+    machine = profiles.load(base)
+    key, names = overlay.source_key(machine), [log for log, _told in logs]
+    read = [_read(kind, log, told) for log, told in logs]
+    found = combined.combine(read, machine, key, buffers.value)
+    if not found.tables:
+        _tell(found.problems, found.used)
+        raise PerfmodelError(f"nothing to import in {', '.join(names)}: no row is left that a table could hold")
+    facts = [fact for log in read for fact in log.facts]
+    of = overlay.source(names, facts, _note(found, kind, buffers), date or overlay.written_on(names))
+    made = overlay.over(machine, found.tables, path.stem, key, of)
+    write_new(path, overlay.text(made, base, key, path))
+    return found, combined.import_record(found, files[1])
+
+
+def _kind(given: dict[str, bool]) -> str:
+    wanted = [name for name, is_given in given.items() if is_given]
+    if len(wanted) != 1:
+        said = " and ".join(wanted) if wanted else "none"
+        raise UsageError(f"give one of {', '.join(given)}, not {said}: it says how the files are read")
+    return wanted[0]
+
+
+def _told(operation: str, nodes: str, ranks: str, logs: int) -> "list[Told]":
+    """What the options say of each log."""
+    from perfmodel.logs.samples import Told, operation_named
+
+    named = operation_named(operation)
+    if operation and named is None:
+        raise UsageError(f"--operation is {operation!r}, wanted all-gather, reduce-scatter or all-reduce")
+    each = zip(_counts(nodes, "--nodes", logs), _counts(ranks, "--ranks-per-node", logs), strict=True)
+    return [Told(named, *counts) for counts in each]
+
+
+def _counts(text: str, option: str, logs: int) -> "list[int | None]":
+    if not text:
+        return [None] * logs
+    counts = [count(word.strip(), _MOST) for word in text.split(",")]
+    if None in counts or len(counts) not in (1, logs):
+        raise UsageError(f"{option} is {text!r}, wanted a whole number, or {logs} of them with commas between")
+    return counts if len(counts) == logs else counts * logs
+
+
+def _read(kind: str, log: str, told: "Told") -> "Log":
+    from perfmodel.logs import osu, readers, timings_csv
+    from perfmodel.logs.text import read_log
+
+    by_option: dict[str, Any] = {"--nccl-tests": readers.read, "--osu": osu.read, "--csv": timings_csv.read}
+    found: Log = by_option[kind](read_log(Path(log)), log, told)
+    return found
+
+
+def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
+    """How the numbers were made, for whoever reads the profile."""
+    dropped = sum(problem.rows for problem in found.problems)
+    placed = f", {buffers.value} buffers" if kind == "--nccl-tests" else ""
+    return f"medians of {found.used} samples of {kind[2:]}{placed}; {dropped} rows dropped"
+
+
+def _tell(problems: "Sequence[Problem]", used: int) -> None:
+    for problem in problems[:_TOLD]:
+        printing.tell(printable(str(problem)))
+    if len(problems) > _TOLD:
+        printing.tell(f"and {len(problems) - _TOLD} more problems")
+    dropped = sum(problem.rows for problem in problems)
+    if dropped:
+        printing.tell(f"{dropped} row{'s' * (dropped > 1)} dropped, {used} times used")

@@ -1,0 +1,99 @@
+"""The command that writes job scripts, and submits them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel_cli.commands.job_options import JobQuestion, ModeChoice
+from perfmodel_cli.question import asks_for, example
+
+if TYPE_CHECKING:
+    from perfmodel.jobscripts.request import Request
+
+_TOLD = 3  # grids left out that are named
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(job)
+
+
+@asks_for(JobQuestion)
+@example(
+    "perfmodel job --model gpt-20b --machine perlmutter --gpus 256 --batch 2048 --account m1234 --time 00:30:00 --top 5"
+)
+def job(
+    question: JobQuestion,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit what is written.")] = False,
+    out: Annotated[str, typer.Option("--out", "-o", help="The file to write [default: standard output].")] = "",
+) -> None:
+    """Write a job script that runs the fastest grids: directives, environment, binding, a framework's flags.
+
+    Each line says what it is for. Words of --setup, --program and --arguments arrive as they are: nothing is filled in.
+    """
+    if not out and (submit or question.mode is ModeChoice.many):
+        raise UsageError(f"{'--submit' if submit else '--mode many'} needs -o, the file that is written")
+    from perfmodel.jobscripts.build import requests
+    from perfmodel.jobscripts.script import script
+
+    layouts, left_out = question.layouts()
+    for reason in left_out[:_TOLD]:
+        _tell(f"left out {reason}")
+    if len(left_out) > _TOLD:
+        _tell(f"left out {len(left_out) - _TOLD} more grids")
+    found = requests(question.plan(), layouts, question.allocation())
+    if not out:
+        typer.echo(script(found[0]), nl=False)
+        return
+    for path, request in zip(_paths(Path(out), found), found, strict=True):
+        _write(path, script(request))
+        _start(path, request) if submit else typer.echo(printable(f"wrote {path}{_how(path, request)}"))
+
+
+def _paths(path: Path, found: "list[Request]") -> list[Path]:
+    """A file a job, numbered where there are several."""
+    if len(found) == 1:
+        return [path]
+    return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(found) + 1)]
+
+
+def _write(path: Path, text: str) -> None:
+    from perfmodel.files import write_whole
+
+    write_whole(path, text)
+
+
+def _how(path: Path, request: "Request") -> str:
+    """How the file is used, in a few words."""
+    command = _submission(request)
+    return f"; submit it with {' '.join(command)} {path}" if command else f"; run it with bash {path}"
+
+
+def _submission(request: "Request") -> tuple[str, ...]:
+    from perfmodel.jobscripts.dialects import DIALECTS
+
+    return DIALECTS[request.machine.scheduler.kind].submit
+
+
+def _start(path: Path, request: "Request") -> None:
+    """Submit a file; what the scheduler says goes where this program talks."""
+    command = _submission(request)
+    if not command:
+        raise PerfmodelError(f"{request.machine.name} has no scheduler; run {path} with bash")
+    if shutil.which(command[0]) is None:
+        raise PerfmodelError(f"no {command[0]} here: {path} is written; submit it on {request.machine.name}")
+    reads_input = command == ("bsub",)
+    words = command if reads_input else (*command, str(path.absolute()))
+    with path.open(encoding="utf-8") as script:
+        done = subprocess.run(words, stdin=script if reads_input else subprocess.DEVNULL, check=False)  # noqa: S603
+    if done.returncode:
+        raise PerfmodelError(f"{command[0]} did not take {path}: it ended with {done.returncode}")
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"perfmodel: {printable(text)}\n")

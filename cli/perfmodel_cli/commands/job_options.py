@@ -1,0 +1,134 @@
+"""The options of `perfmodel job`, and what they ask for."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.errors import UsageError
+from perfmodel_cli import options
+from perfmodel_cli.question import Question, gpu_count
+
+if TYPE_CHECKING:
+    from perfmodel.jobscripts.build import Allocation
+    from perfmodel.jobscripts.flags import Plan
+    from perfmodel.machines.machine import Machine
+    from perfmodel.parallel.layout import Layout
+
+
+class LauncherChoice(StrEnum):
+    """What trains."""
+
+    perfmodel = "perfmodel"
+    axonn_nanogpt = "axonn-nanogpt"
+    megatron_axonn = "megatron-axonn"
+    litgpt_axonn = "litgpt-axonn"
+    torchtitan = "torchtitan"
+    megatron_lm = "megatron-lm"
+    deepspeed = "deepspeed"
+
+
+class ModeChoice(StrEnum):
+    """How several grids are shared out."""
+
+    one = "one"
+    array = "array"
+    many = "many"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuestion(Question):
+    """What runs, where, how much of it and for how long."""
+
+    time: Annotated[str, typer.Option("--time", help="[days-]hours:minutes:seconds of the job.")]
+    gpus: options.Gpus = None
+    nodes: options.Nodes = None
+    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata [default: the fastest].")] = ""
+    top: Annotated[int | None, typer.Option("--top", min=1, help="So many of the fastest grids, not --grid.")] = None
+    account: Annotated[str, typer.Option("--account", help="Who pays.")] = ""
+    qos: Annotated[
+        str, typer.Option("--qos", help="QOS, partition or queue [default: the profile's first that admits the job].")
+    ] = ""
+    name: Annotated[str, typer.Option("--name", help="Of the job and its files [default: the model's].")] = ""
+    launcher: Annotated[LauncherChoice, typer.Option("--launcher", help="What trains.")] = LauncherChoice.perfmodel
+    program: Annotated[str, typer.Option("--program", help="The launcher's program, instead of its usual one.")] = ""
+    arguments: Annotated[str, typer.Option("--arguments", help="More for the program, as a shell reads it.")] = ""
+    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
+    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
+    setup: Annotated[
+        list[str] | None,
+        typer.Option("--setup", help="A command before the ranks start, not the profile's modules; repeatable."),
+    ] = None
+    activate: Annotated[
+        list[str] | None,
+        typer.Option("--activate", help="A command after the software is loaded, as conda activate my; repeatable."),
+    ] = None
+    container: Annotated[str, typer.Option("--container", help="Image that ranks run in.")] = ""
+    mode: Annotated[
+        ModeChoice, typer.Option("--mode", help="Several grids: in one job, in an array of jobs, or in many jobs.")
+    ] = ModeChoice.one
+    results: Annotated[str, typer.Option("--results", help="What is measured goes here [default: NAME.jsonl].")] = ""
+    compare: Annotated[bool, typer.Option("--compare", help="End with predicted beside measured.")] = False
+
+    def layouts(self) -> "tuple[list[Layout], list[str]]":
+        """The grids with their best settings, and what was left out on the way to them."""
+        from perfmodel.jobscripts import build
+        from perfmodel.machines import profiles
+        from perfmodel.machines.allocation import whole_nodes
+        from perfmodel.parallel.layout import parse_grid
+
+        if self.grid and self.top is not None:
+            raise UsageError("give either --grid or --top")
+        machine = profiles.load(self.machine)
+        devices = self._devices(machine)
+        whole_nodes(machine, devices)
+        job, space = self.job(), self.space(devices, self.top or 1)
+        if self.grid:
+            return [build.chosen(job, space, self.launcher.value, parse_grid(self.grid))], []
+        return build.fastest(job, space, self.launcher.value)
+
+    def plan(self) -> "Plan":
+        """What is the same for every grid."""
+        from perfmodel.jobscripts.flags import Plan
+        from perfmodel.jobscripts.quoting import words
+
+        return Plan(
+            launcher=self.launcher.value,
+            job=self.job(),
+            model=self.model,
+            machine=self.machine,
+            steps=self.steps,
+            warmup=self.warmup,
+            program=words(self.program, "--program") if self.program else (),
+            arguments=words(self.arguments, "--arguments") if self.arguments else (),
+        )
+
+    def allocation(self) -> "Allocation":
+        """What is asked of the scheduler."""
+        from perfmodel.jobscripts.build import Allocation
+
+        return Allocation(
+            time=self.time,
+            account=self.account,
+            qos=self.qos,
+            name=self.name,
+            setup=tuple(self.setup or ()),
+            activate=tuple(self.activate or ()),
+            container=self.container,
+            mode=self.mode.value,
+            results=self.results,
+            compare=self.compare,
+        )
+
+    def _devices(self, machine: "Machine") -> int:
+        """Devices: as asked for, or as many as the grid has."""
+        from perfmodel.parallel.layout import parse_grid
+
+        of_grid = int(parse_grid(self.grid).gpus) if self.grid else None
+        if of_grid is not None and self.gpus is None and self.nodes is None:
+            return of_grid
+        asked = gpu_count(machine.node_devices, self.gpus, self.nodes)
+        if of_grid not in (None, asked):
+            raise UsageError(f"{asked} devices, but --grid {self.grid} has {of_grid}")
+        return asked

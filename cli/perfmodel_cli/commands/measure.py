@@ -1,0 +1,263 @@
+"""machines measure: a profile of the machine that this runs on."""
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options, printing
+from perfmodel_cli.commands.run import need_torch
+from perfmodel_cli.commands.run_options import BackendChoice
+from perfmodel_cli.question import example
+from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
+
+if TYPE_CHECKING:
+    from perfmodel.launch.measuring.assignment import Measurement
+    from perfmodel.launch.processes.environment import Place
+import json
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perfmodel.launch.measuring.assignment import Measurement
+
+_SUFFIXES = (".yaml", ".yml")
+_MORE = 300.0  # seconds beyond the budget after which ranks that do not end are ended
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("measure")(machines_measure)
+
+
+@example("perfmodel machines measure --out my-cluster.yaml")
+def machines_measure(
+    out: Annotated[str, typer.Option("--out", help="The profile to write; results go beside it, line by line.")],
+    nproc: Annotated[
+        int | None, typer.Option("--nproc", min=1, help="Ranks [default: GPUs of this node, else its processors].")
+    ] = None,
+    budget: Annotated[str, typer.Option("--budget", help="Time after which nothing new is begun.")] = "10 min",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often everything is measured in all.")] = 5,
+    largest: Annotated[str, typer.Option("--largest", help="Size of the largest message.")] = "1 GiB",
+    dtypes: Annotated[
+        str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is sent, too.")
+    ] = "auto",
+    backend: Annotated[
+        BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
+    ] = BackendChoice.auto,
+    output: options.Output = options.Format.table,
+) -> None:
+    """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
+
+    Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command. Results
+    are kept as they come: after an interruption the same command goes on.
+    """
+    path = Path(out)
+    if not path.name.endswith(_SUFFIXES):
+        raise UsageError(f"{out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    need_torch("perfmodel machines measure")
+    from perfmodel.launch.measuring import lines, profile
+    from perfmodel.launch.processes.environment import place, refuse_other_counts
+    from perfmodel.launch.processes.runner import Runner
+
+    here = place(os.environ)
+    refuse_other_counts([], nproc, here)
+    results = lines.file_beside(path)
+    profile.refuse_foreign(path)
+    asked = _asked(here, nproc, results, _Amounts(budget, rounds, largest), (dtypes, backend.value))
+    runner = Runner((asked,), here, asked.budget + _MORE, threads_given="OMP_NUM_THREADS" in os.environ)
+    if here is not None and here.rank > 0:
+        with stopped_by_signals():
+            runner.follow()
+        return
+    before = lines.Lines.read(results).count
+    how = _measured(runner, asked, results)
+    _keep(path, results, output, how)
+    if how == ("", None) and lines.Lines.read(results).count == before:
+        printing.tell("nothing was left to measure in this budget; more --rounds measure everything again")
+
+
+def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int | None]) -> None:
+    """Make of the results what can be made, and end with the exit code of how the measurement has ended."""
+    ended, stopped = how
+    try:
+        _show(path, results, output)
+    except PerfmodelError as error:
+        if not ended and stopped is None:
+            raise
+        printing.tell(str(error))
+    if stopped is not None:
+        printing.tell(f"ended by {signal.Signals(stopped).name}; the same command goes on")
+        raise typer.Exit(BY_SIGNAL + stopped)
+    if ended:
+        raise PerfmodelError(f"{ended}; what was measured is in {results}, and the same command goes on")
+
+
+class _Amounts:
+    """How much is measured, read from text."""
+
+    def __init__(self, budget: str, rounds: int, largest: str) -> None:
+        from perfmodel.launch.measuring.points import LARGEST, LEAST_LARGEST
+        from perfmodel.units import parse, show
+
+        self.budget, self.rounds = options.seconds(budget, "--budget"), rounds
+        try:
+            self.largest = parse(largest, "B")
+        except PerfmodelError as error:
+            raise UsageError(f"--largest: {error}") from None
+        if self.budget <= 0:
+            raise UsageError(f"--budget is {budget}, wanted more than 0 s")
+        if not LEAST_LARGEST <= self.largest <= LARGEST:
+            raise UsageError(
+                f"--largest is {largest}, wanted at most {show(LARGEST, 'B')}, and at least "
+                f"{show(LEAST_LARGEST, 'B')} since a table has two sizes"
+            )
+
+
+def _asked(
+    here: "Place | None", nproc: int | None, results: Path, amounts: _Amounts, choice: tuple[str, str]
+) -> "Measurement":
+    from perfmodel.launch.measuring.assignment import Measurement
+    from perfmodel.launch.processes.environment import scheduler
+
+    dtypes, backend = choice
+    kind, partition = scheduler(os.environ)
+    return Measurement(
+        ranks=here.world if here is not None else nproc or _devices(backend),
+        lines=str(results.absolute()),
+        budget=amounts.budget,
+        rounds=amounts.rounds,
+        largest=amounts.largest,
+        dtypes="+".join(part.strip() for part in dtypes.split(",")),
+        backend=backend,  # type: ignore[arg-type]
+        scheduler=kind,
+        partition=partition,
+    )
+
+
+def _devices(backend: str) -> int:
+    from perfmodel.launch.measuring.hardware import devices_here  # and torch, for a second or two
+
+    return devices_here(backend)
+
+
+def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
+    """Measure; say why it has ended early, if it has, and by which signal."""
+    from perfmodel.files import alone
+    from perfmodel.launch.processes.results import check_writable
+
+    check_writable(results)
+    try:
+        with alone(results, "perfmodel machines measure"), stopped_by_signals(), Progress(asked, results):
+            for _, record in runner.run([0], lambda _: None):
+                if record["status"] == "refused":
+                    raise PerfmodelError(record["message"])
+                if record["status"] != "ok":
+                    return f"{record['status']}: {record['message']}", None
+    except StoppedError as signalled:
+        return "", signalled.number
+    return "", None
+
+
+def _show(path: Path, results: Path, output: options.Format) -> None:
+    """Write the profile from all lines, and show what is in it."""
+    from perfmodel.launch.measuring import profile
+    from perfmodel.launch.measuring.lines import Lines
+    from perfmodel.launch.measuring.summary import summary
+
+    lines = Lines.read(results)
+    for problem in lines.problems:
+        printing.tell(problem)
+    found = profile.write(lines, path, results)
+    record = summary(lines, found, str(path), str(results))
+
+    def picture() -> object:
+        from perfmodel_cli.render import measure
+
+        return measure.measured(record)
+
+    printing.show(record, record["collectives"], output.value, picture)
+
+
+_POLL = 0.25  # seconds between looks at the file of results
+
+
+class Progress:
+    """Follows the file of results while it grows."""
+
+    def __init__(self, asked: "Measurement", results: Path) -> None:
+        """Begin behind what the file holds already."""
+        from rich import progress
+        from rich.console import Console
+
+        self._asked, self._results = asked, results
+        self._read = results.stat().st_size if results.exists() else 0
+        self._round = -1
+        self._end = threading.Event()
+        self._began = time.monotonic()
+        self._window = sys.stderr.isatty()
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.TextColumn("{task.completed:.0f} of at most {task.total:.0f} s"),
+            console=Console(stderr=True),
+            disable=not self._window,
+        )
+        self._task = self._bar.add_task("starting ranks", total=asked.budget)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> None:
+        """Begin to follow."""
+        if self._results.stat().st_size:
+            printing.tell(f"{self._results} holds measurements already, which are kept")
+        asked = self._asked
+        printing.tell(f"measuring with {asked.ranks} ranks, {asked.rounds} rounds, for {asked.budget:g} s at most")
+        self._bar.start()
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End with what is there."""
+        self._end.set()
+        self._thread.join()
+        self._bar.stop()
+
+    def _follow(self) -> None:
+        while not self._end.wait(_POLL):
+            self._bar.update(self._task, completed=min(time.monotonic() - self._began, self._asked.budget))
+            for record in self._new():
+                self._tell(record)
+
+    def _new(self) -> list[dict[str, Any]]:
+        """Whole lines that have come since the last look."""
+        try:
+            with self._results.open("rb") as file:
+                file.seek(self._read)
+                arrived = file.read()
+        except OSError:
+            return []
+        whole = arrived[: arrived.rfind(b"\n") + 1]
+        self._read += len(whole)
+        try:
+            return [json.loads(line) for line in whole.splitlines() if line.strip()]
+        except ValueError:
+            return []
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        from perfmodel.launch.measuring.points import point_of
+
+        point, number = point_of(record), record.get("round")
+        if point is None or number is None:
+            return
+        where = f"round {number + 1} of {self._asked.rounds}"
+        if number != self._round and not self._window:
+            printing.tell(where)
+        self._round = number
+        self._bar.update(self._task, description=f"{where}: {point.words}")

@@ -1,0 +1,156 @@
+"""The command that writes an answer, and what it rests on, as one page."""
+
+import shlex
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perfmodel.errors import UsageError, printable
+from perfmodel_cli import options
+from perfmodel_cli.question import Question, asks, example, gpu_count
+
+if TYPE_CHECKING:
+    from perfmodel.search.search import Ranking
+    from perfmodel.validation.measured_steps import Reading
+
+_ENDINGS = (".html", ".htm")
+_SHARES, _MULTIPLES = (4, 2), (1, 2, 4)  # of --gpus: the counts of the scaling plot unless others are asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A command's own options, under the names that the command line gives them."""
+
+    gpus: int | None
+    nodes: int | None
+    top: int
+    fix: str
+    max: str
+    tokens: str
+    uncertainty: bool
+    gpus_list: str
+    measured: str
+    out: str
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(report)
+
+
+@asks
+@example("perfmodel report --model gpt-20b --machine perlmutter --gpus 256 --batch 2048 --out report.html")
+def report(
+    question: Question,
+    out: Annotated[str, typer.Option("--out", help="The page to write, a name that ends in .html.")],
+    gpus: options.Gpus = None,
+    nodes: options.Nodes = None,
+    top: options.Top = 10,
+    fix: options.Fix = "",
+    maximum: options.Maximum = "",
+    tokens: options.Tokens = "",
+    uncertainty: options.Doubt = False,
+    gpus_list: Annotated[
+        str, typer.Option("--gpus-list", help="Counts for the scaling plot [default: a quarter to 4 times --gpus].")
+    ] = "",
+    measured: options.Measured = "",
+) -> None:
+    """Write a recommendation and all that it rests on as one HTML page, which needs no network.
+
+    The fastest grids, where their time and memory go, scaling, the machine's figures with sources, and the settings.
+    """
+    path = _page(out)
+    asked = _Asked(
+        gpus=gpus, nodes=nodes, top=top, fix=fix, max=maximum, tokens=tokens, uncertainty=uncertainty,
+        gpus_list=gpus_list, measured=measured, out=out,
+    )  # fmt: skip
+    from perfmodel.files import write_whole
+    from perfmodel_cli.report import page
+
+    made = _made(question, asked)
+    write_whole(path, page.page(made))
+    best = made.ranking["results"][0]
+    grid = "x".join(str(size) for size in best["grid"].values())
+    typer.echo(printable(f"wrote {out}: the fastest grid is {grid}, {best['step_time_s']:.4g} s a step"))
+
+
+def _page(out: str) -> Path:
+    """The file to write, once it is certain that it can be."""
+    from perfmodel.files import check_writable
+
+    if not out.lower().endswith(_ENDINGS):
+        raise UsageError(f"--out {out!r}: wanted a name that ends in {' or '.join(_ENDINGS)}")
+    check_writable(Path(out))
+    return Path(out)
+
+
+def _made(question: Question, asked: _Asked) -> Any:
+    """Everything that the page shows."""
+    from perfmodel.costs import profile_record
+    from perfmodel.machines import records
+    from perfmodel_cli.report import data
+    from perfmodel_cli.report.page import Report
+
+    wanted = options.tokens(asked.tokens, "--tokens") if asked.tokens else None
+    reading = _reading(asked.measured)
+    job = question.job(fix=asked.fix, maximum=asked.max)
+    devices = gpu_count(job.machine.node_devices, asked.gpus, asked.nodes)
+    listed = options.devices(asked.gpus_list, "--gpus-list") if asked.gpus_list else _around(devices)
+    space = question.space(devices, asked.top)
+    ranking, record = data.ranked(job, space, wanted, uncertain=asked.uncertainty)
+    comparison, problems = data.compared(reading) if reading else (None, ())
+    parts, note = data.breakdown(ranking, record)
+    figures = [*records.machine_figures(job.machine), *records.timing_figures(job.machine)]
+    return Report(
+        ranking=record,
+        parts=parts,
+        parts_note=note,
+        scaling=data.scaling(job, space, listed),
+        machine=profile_record.machine_record(job.machine) | {"figures": figures},
+        settings=_settings(question, asked, ranking)
+        | {key: record[key] for key in ("compute_source", "bandwidth_source")},
+        comparison=comparison,
+        problems=problems,
+    )
+
+
+def _reading(measured: str) -> "Reading | None":
+    """Measured steps, read before anything is computed."""
+    if not measured:
+        return None
+    from perfmodel.validation import step_files
+
+    return step_files.read(Path(measured))
+
+
+def _around(devices: int) -> list[int]:
+    """Counts around the one that is asked for, as far as they are whole."""
+    return [devices // share for share in _SHARES if devices % share == 0] + [devices * times for times in _MULTIPLES]
+
+
+def _settings(question: Question, asked: _Asked, ranking: "Ranking") -> dict[str, Any]:
+    """The command line, its options with what was not given too, and the settings that they come to."""
+    from perfmodel import __version__
+    from perfmodel.search.records import settings_record
+
+    given = {word.split("=")[0] for word in sys.argv}
+    rows = []
+    for record in (question, asked):
+        for field in fields(record):
+            name = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
+            value = getattr(record, field.name)
+            shown = _SHOWN.get(value, value) if value is None or isinstance(value, (bool, str)) else value
+            rows.append((name, str(shown), bool(given & {name, f"--no-{name[2:]}"})))
+    return {
+        "command": shlex.join(["perfmodel", *sys.argv[1:]]),
+        "options": rows,
+        "settings": settings_record(ranking.job.settings),
+        "version": __version__,
+    }
+
+
+_SHOWN = {None: "-", "": "-", True: "yes", False: "no"}
+_OPTIONS = {"element_bytes": "--bytes"}

@@ -1,0 +1,207 @@
+"""The options of `perfmodel run`, and the list of runs that they ask for."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfmodel.errors import UsageError
+from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel_cli import options
+
+if TYPE_CHECKING:
+    from perfmodel.launch.processes.environment import Place
+    from perfmodel.launch.processes.experiment import Experiment
+    from perfmodel.parallel.job import Job
+    from perfmodel.parallel.layout import Layout
+    from perfmodel.search.search import Space
+
+
+class DtypeChoice(StrEnum):
+    """Formats of products."""
+
+    auto = "auto"
+    fp32 = "fp32"
+    bf16 = "bf16"
+    fp64 = "fp64"
+
+
+class BackendChoice(StrEnum):
+    """What carries the collectives."""
+
+    auto = "auto"
+    gloo = "gloo"
+    nccl = "nccl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuestion:
+    """What is run: model, grids, batch, and how the step is carried out."""
+
+    model: options.ModelName
+    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 2x2x1x2.")] = ""
+    grids: Annotated[
+        str,
+        typer.Option(
+            "--grids", help="Several instead: a file with a grid a line, all, top:5 (predicted), sample:20 (drawn)."
+        ),
+    ] = ""
+    nproc: Annotated[int | None, typer.Option("--nproc", min=1, help="Ranks [default: as many as the grid has].")] = (
+        None
+    )
+    machine: Annotated[
+        str, typer.Option("--machine", help="The machine this is, for top:N and MFU: a shipped one, or a profile.")
+    ] = ""
+    backend: Annotated[
+        BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
+    ] = BackendChoice.auto
+    dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on processors.")] = (
+        DtypeChoice.auto
+    )
+    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
+    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
+    rounds: Annotated[
+        int,
+        typer.Option("--rounds", min=1, max=1000, help="Times that every grid is run: all of them, then all again."),
+    ] = 1
+    batch: Annotated[
+        int | None, typer.Option("--batch", help="Sequences in a step, all ranks together [default: one a rank].")
+    ] = None
+    seq: options.Sequence = None
+    micro_batch: Annotated[
+        str, typer.Option("--micro-batch", help="Sequences a rank processes at once; any: as predicted, else 1.")
+    ] = "any"
+    recompute: Annotated[
+        options.RecomputeChoice,
+        typer.Option("--recompute", help="Activations recomputed; any: as predicted, else none."),
+    ] = options.RecomputeChoice.any
+    weight_cache: Annotated[
+        options.CacheChoice,
+        typer.Option("--weight-cache", help="How long a weight is kept gathered; any: as predicted, else none."),
+    ] = options.CacheChoice.any
+    placement: options.Placement = options.PlacementChoice.axonn
+    overlap: Annotated[
+        str, typer.Option("--overlap", help=f"Beside computation: none, or some of {','.join(OVERLAPS)}.")
+    ] = ",".join(sorted(AXONN_OVERLAPS))
+    flash_attention: options.Flash = True
+    tune: Annotated[bool, typer.Option("--tune", help="Take each product in the mode that is fastest for it.")] = False
+    scale_layers: Annotated[
+        int | None, typer.Option("--scale-layers", min=1, help="Layers, instead of the model's.")
+    ] = None
+    scale_hidden: Annotated[str, typer.Option("--scale-hidden", help="Factor of all widths, such as 0.25 or 1/4.")] = ""
+    tokens: Annotated[
+        str,
+        typer.Option(
+            "--tokens",
+            help="Tokens to train on: a .npy file, or numbers in .uint16 or .uint32 [default: drawn at random].",
+        ),
+    ] = ""
+    load: Annotated[
+        str, typer.Option("--load", help="Go on from the checkpoint in this folder, whatever grid has written it.")
+    ] = ""
+    save: Annotated[str, typer.Option("--save", help="Write a checkpoint into this folder after the last step.")] = ""
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights, tokens, and sample:N.")] = 0
+
+    def experiments(self, place: "Place | None") -> "list[Experiment]":
+        """The runs in order; every rank of a launch comes to the same list."""
+        from perfmodel.launch.processes.environment import refuse_other_counts
+
+        if bool(self.grid) == bool(self.grids):
+            raise UsageError("give either --grid or --grids")
+        if self.save and not self.grid:
+            raise UsageError("--save takes the checkpoint of one run: give --grid, not --grids")
+        if self.save and self.rounds > 1:
+            raise UsageError(f"--save takes the checkpoint of one run, not of {self.rounds} rounds")
+        layouts = self._layouts(place)
+        refuse_other_counts([(one.text(), int(one.gpus)) for one in layouts], self.nproc, place)
+        batch = self.batch if self.batch is not None else max(int(one.gpus) for one in layouts)
+        found = [self._experiment(layout, batch) for layout in layouts]
+        for one in found:
+            one.refuse()
+        return [replace(one, round=number) for number in range(1, self.rounds + 1) for one in found]
+
+    def _layouts(self, place: "Place | None") -> "list[Layout]":
+        from perfmodel.launch.processes import selection
+        from perfmodel.parallel.layout import NAMED_PLACEMENTS, parse_grid
+
+        kind, colon, _ = self.grids.partition(":")
+        if self.grids == "all" or (kind in ("top", "sample") and colon):
+            space = self._space(place, selection.number_of(self.grids, kind) if colon else 1)
+            job = self._job(space.gpus)
+            if kind == "top":
+                return selection.fastest(job, space)
+            return selection.drawn(job, space, self.seed) if kind == "sample" else selection.every(job, space)
+        named = [parse_grid(self.grid)] if self.grid else selection.of_file(Path(self.grids))
+        chosen = {"placement": NAMED_PLACEMENTS[self.placement.value][0], **self._modes()}
+        return [replace(layout, **chosen) for layout in named]
+
+    def _modes(self) -> dict[str, int]:
+        """What is not predicted: a micro-batch of one sequence, nothing recomputed or kept, unless asked for."""
+        recompute = "none" if self.recompute.value == "any" else self.recompute.value
+        cache = "none" if self.weight_cache.value == "any" else self.weight_cache.value
+        return {
+            "micro_batch": options.count_or_any(self.micro_batch, "--micro-batch") or 1,
+            "recompute": RECOMPUTES.index(recompute),
+            "weight_cache": WEIGHT_CACHES.index(cache),
+        }
+
+    def _space(self, place: "Place | None", top: int) -> "Space":
+        from perfmodel.parallel.layout import NAMED_PLACEMENTS
+        from perfmodel.search.search import Space
+
+        ranks = place.world if place is not None else self.nproc
+        if ranks is None:
+            raise UsageError(f"--grids {self.grids} needs --nproc, the number of ranks")
+        if self.grids.startswith("top:") and not self.machine:
+            raise UsageError(f"--grids {self.grids} needs --machine, for which the fastest grids are predicted")
+        return Space(
+            gpus=ranks,
+            placements=NAMED_PLACEMENTS[self.placement.value],
+            micro_batch=options.count_or_any(self.micro_batch, "--micro-batch"),
+            recompute=None if self.recompute.value == "any" else self.recompute.value,  # type: ignore[arg-type]
+            weight_cache=None if self.weight_cache.value == "any" else self.weight_cache.value,  # type: ignore[arg-type]
+            top=top,
+        )
+
+    def _job(self, gpus: int) -> "Job":
+        from perfmodel.launch.processes.experiment import job_of
+
+        batch = self.batch if self.batch is not None else gpus
+        settings = Settings(flash_attention=self.flash_attention, overlap=options.overlaps(self.overlap))
+        shape = (self.model, self.scale_layers, self.scale_hidden)
+        return job_of(shape, self.machine, batch=batch, sequence=self.seq, settings=settings)
+
+    def _experiment(self, layout: "Layout", batch: int) -> "Experiment":
+        from perfmodel.launch.processes.experiment import Experiment
+        from perfmodel.parallel.layout import PLACEMENTS
+
+        overlap = options.overlaps(self.overlap)
+        return Experiment(
+            model=self.model,
+            x=int(layout.x),
+            y=int(layout.y),
+            z=int(layout.z),
+            data=int(layout.data),
+            batch_sequences=batch,
+            scale_layers=self.scale_layers,
+            scale_hidden=self.scale_hidden,
+            machine=self.machine,
+            placement=",".join(PLACEMENTS[int(layout.placement)]),
+            sequence_length=self._job(batch).sequence,
+            micro_batch=int(layout.micro_batch),
+            recompute=RECOMPUTES[int(layout.recompute)],
+            weight_cache=WEIGHT_CACHES[int(layout.weight_cache)],
+            overlap="+".join(kind for kind in OVERLAPS if kind in overlap) or "none",
+            attention="flash" if self.flash_attention else "materialized",
+            dtype=self.dtype.value,
+            backend=self.backend.value,
+            tune=self.tune,
+            seed=self.seed,
+            tokens=self.tokens,
+            load=self.load,
+            save=self.save,
+            steps=self.steps,
+            warmup=self.warmup,
+        )

@@ -1,0 +1,80 @@
+"""The command that asks the same question for several counts of devices."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from perfmodel.errors import NoGridError
+from perfmodel_cli import options, printing
+from perfmodel_cli.question import Question, asks, example
+
+if TYPE_CHECKING:
+    from perfmodel.search.scaling import Batch
+
+_PATIENCE = 2.0  # seconds without a word
+_Item = TypeVar("_Item")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(sweep)
+
+
+@asks
+@example("perfmodel sweep --model gpt-20b --machine perlmutter --gpus 64,128,256 --batch 2048")
+def sweep(
+    question: Question,
+    gpus: Annotated[str, typer.Option("--gpus", help="Counts of devices, such as 64,128,256.")],
+    batch: Annotated[
+        int | None, typer.Option("--batch", help="Sequences in a step at every count (strong scaling).")
+    ] = None,
+    batch_per_gpu: Annotated[
+        float | None, typer.Option("--batch-per-gpu", help="Sequences a device in a step (weak scaling).")
+    ] = None,
+    fix: options.Fix = "",
+    maximum: options.Maximum = "",
+    plot: Annotated[str, typer.Option("--plot", help="Draw step time and efficiency into this .png or .svg.")] = "",
+    output: options.Output = options.Format.table,
+) -> None:
+    """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
+    devices = options.devices(gpus, "--gpus")
+    from perfmodel.search import records
+    from perfmodel.search import scaling as sweeping
+    from perfmodel_cli.plots import pictures
+
+    wanted, file = sweeping.Batch(batch, batch_per_gpu), pictures.wanted(plot)
+    asked = replace(question, batch=_any_batch(wanted, devices))
+    job = asked.job(fix=fix, maximum=maximum)
+    space = asked.space(devices[0], 1)
+    found = list(_told(sweeping.points(job, space, devices, wanted), len(devices)))
+    if not any(point.ranking for point in found):
+        raise NoGridError(found[0].reason)
+    record = records.sweep_record(job, wanted, found)
+
+    def picture() -> object:
+        from perfmodel_cli.render import sweep
+
+        return sweep.sweep(record)
+
+    printing.show(record, record["points"], output.value, picture)
+    if file:
+        from perfmodel_cli.plots import sweep
+
+        sweep.scaling(record, file)
+
+
+def _any_batch(wanted: "Batch", devices: list[int]) -> int:
+    """A batch to read the job with, which each count then replaces with its own."""
+    return next((batch for batch in map(wanted.of, devices) if batch), 1)
+
+
+def _told(points: Iterable[_Item], total: int) -> Iterator[_Item]:
+    """The same, with a word on standard error after each when it takes long."""
+    start = time.monotonic()
+    for done, point in enumerate(points, start=1):
+        if time.monotonic() - start > _PATIENCE and done < total:
+            printing.tell(f"{done} of {total} counts done")
+        yield point

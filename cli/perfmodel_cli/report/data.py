@@ -1,0 +1,69 @@
+"""What a report shows, as records: the library's answers put side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.parallel.job import Job
+from perfmodel.search.recommend import answer
+from perfmodel.search.records import ranking_record, sweep_record
+from perfmodel.search.scaling import Batch, points
+from perfmodel.search.search import Ranking, Space
+from perfmodel.step.exposed import waits
+from perfmodel.validation import compare, records
+from perfmodel.validation.measured_steps import Reading
+from perfmodel_cli.printing import nothing_left
+from perfmodel_cli.report.answer import CHARTED
+
+Record = dict[str, Any]
+
+_FULL = (
+    "In the timeline of a step (perfmodel explain --timeline): how long computation stands still, by what it waits "
+    "for, and how much slower it gets beside communication. Communication that is hidden takes no time here."
+)
+_OTHER = "Nothing overlaps at fidelity {}: every second of communication is one of the step."
+
+
+def ranked(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tuple[Ranking, Record]:
+    """The search and its record; `all_results` go beyond those that are shown where uncertainty looks further."""
+    ranking, beside = answer(job, space, tokens, uncertain=uncertain)
+    record = ranking_record(ranking, replace(beside, shown=None))
+    kept = "that keep the rules (memory ignored)" if job.settings.ignore_memory else "that fit"
+    return ranking, record | {"results": record["results"][: space.top], "all_results": record["results"], "kept": kept}
+
+
+def breakdown(ranking: Ranking, record: Record) -> tuple[tuple[Mapping[str, float], ...], str]:
+    """Seconds of the step of each of the best grids in its parts, and a sentence about these."""
+    results = record["results"][:CHARTED]
+    rate, fidelity = ranking.rate, ranking.job.settings.fidelity
+    if rate is None or fidelity != "full":
+        return tuple(_computed(one) | one["communication_s"] for one in results), _OTHER.format(fidelity)
+    try:
+        found = [
+            asdict(waits(ranking.job, ranking.layouts.take(row), rate, one["exposed_communication_time_s"]))
+            for row, one in enumerate(results)
+        ]
+    except PerfmodelError as error:  # a model of so many layers that no timeline is made of it
+        exposed = tuple(_computed(one) | {"exposed": one["exposed_communication_time_s"]} for one in results)
+        return exposed, f"Not split further: {error}."
+    return tuple(_computed(one) | waited for one, waited in zip(results, found, strict=True)), _FULL
+
+
+def _computed(result: Record) -> dict[str, float]:
+    """Nothing at paper fidelity, which knows no computation."""
+    return {"compute": result["compute_time_s"] or 0.0}
+
+
+def scaling(job: Job, space: Space, counts: Sequence[int]) -> Record:
+    """The best grid of each count with the job's own batch, in ascending order: efficiency is against the first."""
+    batch = Batch(whole=job.batch)
+    return sweep_record(job, batch, list(points(job, space, sorted(counts), batch)))
+
+
+def compared(reading: Reading) -> tuple[Record, tuple[str, ...]]:
+    """Measured steps with predictions, and what is wrong with the rows that are left out."""
+    found = compare.compare(reading)
+    if not found.rows:
+        raise nothing_left(found.problems, reading.path, "compare")
+    return records.record(found), found.problems

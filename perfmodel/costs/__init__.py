@@ -1,0 +1,1 @@
+"""What one thing costs: the time of one collective and of one kernel."""

@@ -1,0 +1,138 @@
+"""Time of one local matrix product on one device, against the rate that large products were measured to reach.
+
+A product is cut into tiles that the device's compute units work off in waves; the last wave is seldom full, each tile
+pays for filling and draining its pipeline, and a thin product waits for memory rather than arithmetic.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel import units
+from perfmodel.machines.machine import Device
+from perfmodel.sources import Figure
+from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
+
+_TILE = 128  # rows or columns of half a tile; cuBLAS and rocBLAS favour 256 x 128 for large products
+# Products of a tile before its pipeline runs: filling it and writing the result cost as much as this much more depth.
+_FILL = 96
+_DIVISIBLE = 8192  # depth from which a tile is worth dividing, see waves()
+_LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from start to end
+
+# Shares of the large-product rate that flash kernels reach, forward and backward, at long sequences. FlashAttention-2:
+# 73 and 63 % of an A100's peak at best, its figures 4 to 6 a little less (arXiv 2307.08691); 0.87 of the peak is the
+# product's rate. The first FlashAttention: 40 and 30 % of the peak (the same paper: 25 to 40 %).
+FLASH_2 = (0.72, 0.62)
+FLASH_1 = (0.46, 0.35)
+# Where a profile says nothing: STREAM reaches 0.85 of the peak on most devices (recalled); products as on Perlmutter,
+# where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets a step's pace.
+MEMORY_SUSTAINED = 0.85
+GEMM_SUSTAINED = 0.93
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What kernels need to know of one device, in plain SI numbers.
+
+    `gemm`: FLOP/s that large matrix products keep up. `memory`: sustained bandwidth. `units`: SMs, CUs or the like; 0
+    for a device that cuts products into no large tiles, as a processor.
+    `host`: seconds that the framework takes to issue a kernel. `attention`: share of `gemm` that a flash kernel
+    reaches forward and backward at long sequences. `worst_mode`: how much slower the worst of the product's modes is.
+    """
+
+    gemm: float
+    memory: BytesPerSecond
+    units: float
+    host: Seconds = 0.0
+    attention: tuple[float, float] = FLASH_2
+    worst_mode: float = 1.0
+
+    @classmethod
+    def of(cls, device: Device, *, gemm: float, host: Seconds, attention: tuple[float, float] = FLASH_2) -> "Chip":
+        """A profile's device; `gemm` is the rate of the best large products, of which the sustained share counts."""
+        return cls(
+            gemm=gemm * _figure(device.gemm_sustained, GEMM_SUSTAINED),
+            memory=device.memory_bandwidth.value * _figure(device.memory_sustained, MEMORY_SUSTAINED),
+            units=_figure(device.compute_units, 0.0),
+            host=host,
+            attention=attention,
+        )
+
+
+def _figure(figure: Figure | None, otherwise: float) -> float:
+    return otherwise if figure is None else figure.value
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTimes:
+    """Seconds on one device of one layer in one micro-step: forward, input gradient (dI), weight gradient (dW)."""
+
+    forward: Seconds = 0.0
+    input_gradient: Seconds = 0.0
+    weight_gradient: Seconds = 0.0
+
+    @property
+    def backward(self) -> Seconds:
+        """Both gradients."""
+        return self.input_gradient + self.weight_gradient
+
+
+def waves(*, m: Number, n: Number, k: Number, compute_units: float) -> Number:
+    """How many times every compute unit is kept busy for a whole tile by a product with a result of m x n, k deep.
+
+    tiles / units, rounded up by the last wave's idle units, less so the deeper the product: a long tile can be divided
+    among units (split-k) or be traded for smaller ones. even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are
+    256 x 128, laid whichever way needs fewer. 8192 is from simumax_gemm_efficiency.csv, A100: with it the deviation of
+    183 products is 4.7 % (s.d.), with whole waves 6.6 %, with even ones 8 %.
+
+    >>> float(waves(m=4096, n=4096, k=4096, compute_units=108))
+    4.913580
+    """
+    rows, columns = np.ceil(m / _TILE), np.ceil(n / _TILE)
+    tiles = np.minimum(np.ceil(0.5 * rows) * columns, rows * np.ceil(0.5 * columns))
+    even = tiles / compute_units
+    found: Number = even + (np.ceil(even) - even) * (_DIVISIBLE / (_DIVISIBLE + k))
+    return found
+
+
+def gemm(*, m: Number, n: Number, k: Number, chip: Chip, element: Bytes = 2, result: Bytes = 2) -> Seconds:
+    """Seconds of a product of m x k by k x n: max(arithmetic, memory) + launch.
+
+    arithmetic = waves * 2 * 256 * 128 * (k + 96) / (rate / units); memory = bytes of the three matrices / bandwidth.
+    Valid for 16-bit formats and m, n, k of 64 and more. Against 183 products of an A100 (simumax_gemm_efficiency.csv,
+    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes an element read, written. Without
+    units arithmetic = 2 m n k / rate: half a core of an EPYC has 33 Gflop/s at m = n = k = 128 and at 1024.
+
+    >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
+    >>> float(2 * 4096**3 / gemm(m=4096, n=4096, k=4096, chip=a100) / 1e12)
+    253.780
+    """
+    moved = (1.0 * m * k + 1.0 * k * n) * element + 1.0 * m * n * result
+    found: Seconds = np.maximum(_arithmetic(m, n, k, chip), moved / chip.memory) + _LAUNCH
+    return found
+
+
+def _arithmetic(m: Number, n: Number, k: Number, chip: Chip) -> Seconds:
+    if chip.units == 0:
+        return 2.0 * m * n * k / chip.gemm
+    deep = (4.0 * _TILE * _TILE) * chip.units / chip.gemm
+    tiled: Seconds = waves(m=m, n=n, k=k, compute_units=chip.units) * ((k + _FILL) * deep)
+    return tiled
+
+
+def linear(*, rows: Number, inputs: Number, outputs: Number, chip: Chip, gradient: Bytes = 2) -> LayerTimes:
+    """Seconds of O = I W with I of rows x inputs: forward (NN), dI = dO W^T (NT), dW = I^T dO (TN).
+
+    `inputs`, `outputs` are those of this device. `gradient`: bytes an element of dW. `worst_mode` of the chip goes to
+    dI: on MI250X at widths of 20,000 one product ran at 6 % of peak where others reached 55 %, until AxoNN tried all
+    modes and kept the best (arXiv 2502.08145, section V-C); with that tuning, and on other devices, it is 1.
+
+    >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
+    >>> float(linear(rows=8192, inputs=4096, outputs=1024, chip=a100).forward * 1e6)
+    309.25
+    """
+    return LayerTimes(
+        gemm(m=rows, n=outputs, k=inputs, chip=chip),
+        gemm(m=rows, n=inputs, k=outputs, chip=chip) * chip.worst_mode,
+        gemm(m=inputs, n=outputs, k=rows, chip=chip, result=gradient),
+    )

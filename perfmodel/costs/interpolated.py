@@ -1,0 +1,162 @@
+"""Measured times of collectives, which override the formula of `protocols` for the groups they were measured on.
+
+A table holds for one operation in groups of one shape. Between its sizes and numbers of nodes it is interpolated by
+logarithms; one node and several are never mixed, since the one has no network. Beyond its sizes it goes on from its
+last time (or first) as the formula does from there. For other groups and other numbers of nodes the table says nothing.
+
+All functions take scalars or arrays alike, and a row of a batch equals the single call exactly.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from perfmodel.machines.collective_times import Operation, TimingRow, Timings, ranks_apart
+from perfmodel.units import Array, Bytes, Number, Seconds, show
+
+if TYPE_CHECKING:
+    from perfmodel.costs.nccl import Path
+    from perfmodel.machines.machine import Machine
+from perfmodel.numerics import ascending
+
+Formula: TypeAlias = Callable[[Bytes], Seconds]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredTable:
+    """Times as arrays: of `logarithms` of seconds, a row for each of `nodes` and a column for each of `sizes`.
+
+    `factor` multiplies the seconds: samples of what they may be instead (see `uncertainty`).
+    """
+
+    timings: Timings
+    source: str
+    nodes: Array
+    sizes: Array
+    logarithms: Array
+    factor: Number = 1.0
+
+    @classmethod
+    def of(cls, timings: Timings, rows: Iterable[TimingRow], source: str = "") -> "MeasuredTable":
+        """Some rows of a profile's table.
+
+        A small call could always send more, so that a time above one of a larger size is noise: see `ascending`.
+        """
+        rows = tuple(rows)
+        logarithms = np.array([ascending(np.log(row.times)) for row in rows])
+        nodes = np.array([float(row.nodes) for row in rows])
+        return cls(timings, source, nodes, np.array(timings.sizes), logarithms)
+
+    def held(self, along: "Path") -> "Held":
+        """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
+
+        >>> from perfmodel.costs.nccl import Constants, path
+        >>> rows = (TimingRow(2, (1e-4, 4e-4)), TimingRow(8, (2e-4, 8e-4)))
+        >>> table = MeasuredTable.of(Timings("all-gather", 4, "", (1e6, 4e6), rows), rows)
+        >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+        >>> found = table.held(path(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
+        >>> seconds = [found.override(1.0, size, lambda size: size / 1e9) for size in (2e6, 8e6)]  # the last: twice 4e6
+        >>> [round(float(each), 9) for each in seconds]
+        [0.000282843, 0.001131371]
+        """
+        shape = (along.inner == self.timings.inner) & (along.ranks == self.timings.ranks)
+        whole = (along.size == along.nodes * along.ranks) & (along.size > 1)
+        within = (along.nodes >= self.nodes[0]) & (along.nodes <= self.nodes[-1])
+        there = np.asarray(shape & whole & within)
+        rows = np.flatnonzero(there)
+        nodes = np.broadcast_to(along.nodes, there.shape).ravel()[rows]
+        return Held(self, rows, there.shape, *_between(self.nodes, nodes))
+
+    def origin(self, buffer: float) -> str:
+        """Where the time of a call in a group that the table holds for comes from, in words."""
+        measured = f"measured table, {self.source}"
+        if self.sizes[0] <= buffer <= self.sizes[-1]:
+            return measured
+        if buffer < self.sizes[0]:
+            return f"{measured}, for its smallest size, {show(self.sizes[0], 'B')}, and from there as the formula"
+        return f"{measured}, for its largest size, {show(self.sizes[-1], 'B')}, and from there as the formula"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A table and the groups of one axis: which `rows` of them it holds for, and their places among its nodes."""
+
+    table: MeasuredTable
+    rows: Array
+    shape: tuple[int, ...]
+    low: Array
+    high: Array
+    share: Array
+
+    def measures(self, operation: Operation, buffer: float) -> bool:
+        """Whether one call in a group that the table holds for lies within its sizes."""
+        return self.table.timings.operation == operation and bool(self.table.sizes[0] <= buffer <= self.table.sizes[-1])
+
+    def override(self, known: Seconds, buffer: Bytes, formula: Formula) -> Array:
+        """The table's time where it holds, else `known`; `formula` is the time of a size without a table.
+
+        A batch is one axis of rows, the last one; only those that the table holds for are looked up.
+        """
+        if not len(self.rows):
+            return np.asarray(known)
+        shape = np.broadcast_shapes(np.shape(known), np.shape(buffer), np.shape(self.table.factor), self.shape)
+        times = np.atleast_1d(np.array(np.broadcast_to(known, shape)))
+        rows = self.rows if self.shape else slice(None)  # one group in every row
+        sent = np.broadcast_to(buffer, shape[-1:] or 1)[rows]
+        times[..., rows] = self._measured(sent)
+        nearest = np.clip(buffer, self.table.sizes[0], self.table.sizes[-1])
+        if np.any(nearest != buffer):
+            here, there = (np.broadcast_to(formula(size), shape or 1)[..., rows] for size in (buffer, nearest))
+            times[..., rows] *= here / there
+        return times.reshape(shape)
+
+    def _measured(self, buffer: Array) -> Array:
+        """By the table's entries; of the nearest size, beyond them."""
+        known = self.table.logarithms
+        left, right, part = _between(self.table.sizes, buffer)
+        lower = (1 - part) * known[self.low, left] + part * known[self.low, right]
+        upper = (1 - part) * known[self.high, left] + part * known[self.high, right]
+        seconds: Array = self.table.factor * np.exp((1 - self.share) * lower + self.share * upper)
+        return seconds
+
+
+def measured_tables(machine: "Machine") -> tuple[MeasuredTable, ...]:
+    """The tables of a profile, the rows of one node apart from those of several."""
+    found = []
+    for timings in machine.collectives:
+        source = f"{machine.sources[timings.source].kind} [{timings.source}]"
+        for inside in (True, False):
+            rows = [row for row in timings.rows if (row.nodes == 1) is inside]
+            if rows:
+                found.append(MeasuredTable.of(timings, rows, source))
+    return tuple(found)
+
+
+def origin(tables: Sequence[MeasuredTable], operation: Operation, buffer: float, along: "Path") -> str:
+    """Where the time of one call comes from, in words: a table, or the formula and why."""
+    if along.size == 1:
+        return "nothing to send"
+    mine = [table for table in tables if table.timings.operation == operation]
+    for table in mine:
+        if len(table.held(along).rows):
+            return table.origin(buffer)
+    if not mine:
+        return f"formula: the profile has no measured {operation}"
+    known = "; ".join(f"{table.timings.shape}, on {_span(table.nodes[0], table.nodes[-1])}" for table in mine)
+    group = f"{ranks_apart(int(along.ranks), int(along.inner))}, on {_span(along.nodes, along.nodes)}"
+    return f"formula: no table of {operation} is for {group} (there is: {known})"
+
+
+def _span(least: Number, most: Number) -> str:
+    return f"{least:g} node{'s' * int(least > 1)}" if least == most else f"{least:g} to {most:g} nodes"
+
+
+def _between(grid: Array, value: Number) -> tuple[Array, Array, Array]:
+    """The places left and right of `value` in `grid`, and how far it has come from one to the other, by logarithms."""
+    inside = np.clip(value, grid[0], grid[-1])
+    right = np.minimum(np.searchsorted(grid, inside, side="right"), len(grid) - 1)
+    left = np.maximum(right - 1, 0)
+    width = np.where(right > left, np.log(grid[right] / grid[left]), 1.0)
+    return left, right, np.log(inside / grid[left]) / width

@@ -1,0 +1,235 @@
+"""Time of everything in a layer that is no matrix product of its weights, on one device and for one micro-step.
+
+Such kernels do little arithmetic: their time is bytes over the sustained memory bandwidth. A *pass* reads or writes one
+tensor once. Passes are counted for kernels fused as in Megatron-LM (bias + GELU, bias + dropout + residual, scaled and
+masked softmax); a mask of dropout is a byte, hence half a pass.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from perfmodel.costs.gemm import Chip, LayerTimes, linear
+from perfmodel.models.layers import Activation, Attention, Embedding, Head, Layer, Linear, Norm
+from perfmodel.units import Bytes, Number, Seconds
+
+AttentionKernel = Literal["materialized", "flash"]
+
+_FP32 = 4
+_MASK = 1
+# Queries a flash kernel needs to be half as fast as at long sequences under a causal mask (fitted by eye to figure 5 of
+# FlashAttention-2, arXiv 2307.08691: 99 Tflop/s at 512, 189 at 16384, heads of 128, forward).
+_SHORT = 512
+_WIDE_HEAD, _NARROW = 128, 16  # the same figure: heads of 64 reach 0.9 of what heads of 128 do
+# Kernels that the framework issues, forward and backward (Megatron-LM's transformer layer, modules counted one by one).
+_ISSUED = {
+    "linear": (2, 4),  # product, bias or residual; two products, bias gradient, accumulation into the main gradient
+    "norm": (1, 2),
+    "activation": (1, 2),
+    "flash": (4, 6),  # split and transpose of queries, keys, values; the kernel
+    "materialized": (8, 12),
+    "embedding": (6, 4),
+    "head": (14, 8),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built.
+
+    `element`, `weight`: bytes of an activation and of a gathered weight.
+    """
+
+    rows: Number
+    sequence: int
+    x: Number = 1
+    y: Number = 1
+    attention: AttentionKernel = "flash"
+    dropout: bool = False
+    element: Bytes = 2
+    weight: Bytes = 2
+
+    def exchanged(self) -> "Part":
+        """For a transposed layer: X and Y change roles."""
+        return replace(self, x=self.y, y=self.x)
+
+
+def passes(*, elements: Number, count: Number, chip: Chip, element: Bytes = 2) -> Seconds:
+    """Seconds of reading or writing a tensor `count` times: count * elements * bytes / sustained bandwidth.
+
+    >>> passes(elements=8192 * 1024, count=2, chip=Chip(gemm=271e12, memory=1.73e12, units=108)) * 1e6
+    19.395
+    """
+    found: Seconds = elements * (count * element / chip.memory)
+    return found
+
+
+def cast(*, elements: Number, part: Part, chip: Chip) -> Seconds:
+    """Seconds of turning a gathered weight into the format of activations, in which products run; 0 if it has it.
+
+    Under autocast AxoNN gathers fp32 weights and every product with the weight casts them (axonn 0b6328c,
+    intra_layer/fully_connected.py): one read and one write, forward and for dI.
+
+    >>> cast(elements=1e9, part=Part(1, 1, weight=4), chip=Chip(gemm=271e12, memory=1.5e12, units=108)) * 1e3
+    4.0
+    """
+    if part.weight == part.element:
+        return 0.0
+    return passes(elements=elements, count=1, chip=chip, element=part.weight + part.element)
+
+
+def norm(layer: Norm, *, part: Part, chip: Chip) -> LayerTimes:
+    """Forward reads and writes; backward reads input and gradient twice (input, then scale and shift), writes once."""
+    elements = part.rows * (layer.positions * layer.width) / part.y
+    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in (2, 5)))
+
+
+def activation(layer: Activation, *, part: Part, chip: Chip) -> LayerTimes:
+    """GELU: forward 2 passes, backward 3. Gated: two inputs, so 3 and 5."""
+    elements = part.rows * (layer.positions * layer.width) / part.x
+    counts = (3, 5) if layer.gated else (2, 3)
+    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
+
+
+def residual(*, elements: Number, part: Part, chip: Chip) -> LayerTimes:
+    """Output + residual, with dropout between: forward 3 passes (3.5), backward 3: gradients of both branches added."""
+    counts = (3 + _MASK / part.element, 3 + 1 + _MASK / part.element) if part.dropout else (3, 3)
+    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
+
+
+def projection(layer: Linear, *, part: Part, chip: Chip) -> LayerTimes:
+    """The three products of a linear layer, its bias gradient (a pass), and the residual after a transposed layer.
+
+    The weight is cast before the two products that it is in.
+    """
+    at = part.exchanged() if layer.transposed else part
+    rows, inputs = part.rows * layer.positions, layer.inputs * layer.kernel**2 / at.y
+    outputs = layer.outputs / at.x
+    products = linear(rows=rows, inputs=inputs, outputs=outputs, chip=chip)
+    elements = rows * outputs
+    extra = residual(elements=elements, part=part, chip=chip) if layer.transposed else LayerTimes()
+    bias = passes(elements=elements, count=1, chip=chip, element=part.element) if layer.bias else 0.0
+    casting = cast(elements=inputs * outputs, part=part, chip=chip)
+    return LayerTimes(
+        products.forward + extra.forward + casting,
+        products.input_gradient + extra.input_gradient + casting,
+        products.weight_gradient + bias,
+    )
+
+
+def attention(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+    """Attention of the heads that a rank of X holds, and their copies of queries, keys and values split and joined."""
+    kernel = flash if part.attention == "flash" else materialized
+    core = kernel(layer, part=part, chip=chip)
+    projected = part.rows * ((layer.heads + 2 * layer.kv_heads) * layer.head_dim) / part.x
+    moved = passes(elements=projected, count=2, chip=chip, element=part.element)
+    return LayerTimes(core.forward + moved, core.input_gradient + moved)
+
+
+def flash(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+    """FLOPs over the kernel's rate; the causal half is not computed. Forward 2 products, backward 5 (2.5 times).
+
+    rate = share * gemm * s / (s + 512) * (d / (d + 16)) / (128 / 144). The share is the device's: FlashAttention-2
+    reaches 73 % of an A100's peak forward and 63 % backward at best, its predecessor 25 to 40 % (arXiv 2307.08691).
+    """
+    length = part.sequence
+    useful = 0.5 * layer.flops(part.rows, length) / part.x
+    width = layer.head_dim / (layer.head_dim + _NARROW) * ((_WIDE_HEAD + _NARROW) / _WIDE_HEAD)
+    shape = length / (length + _SHORT) * width
+    forward, backward = (useful / (share * shape * chip.gemm) for share in chip.attention)
+    return LayerTimes(forward, 2.5 * backward)
+
+
+def materialized(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+    """Scores written to memory: heads * s a token, in passes, or the products' arithmetic where that takes longer.
+
+    Forward: product 1, scaled masked softmax 2, dropout 2.5, product 1. Backward: 1 + 1, dropout 2.5, softmax 3, 1 + 1.
+    """
+    scores = part.rows * (layer.heads * part.sequence) / part.x
+    dropped = 2 + _MASK / part.element if part.dropout else 0.0
+    depth = layer.head_dim / (layer.head_dim + 96.0)  # pipeline filled anew for each tile, as in other products
+    product = 0.5 * layer.flops(part.rows, part.sequence) / part.x / (chip.gemm * depth)
+    one = passes(elements=scores, count=1, chip=chip, element=part.element)
+    forward = 2 * np.maximum(product, one) + (2 + dropped) * one
+    return LayerTimes(forward, 4 * np.maximum(product, one) + (3 + dropped) * one)
+
+
+def embedding(layer: Embedding, *, part: Part, chip: Chip) -> LayerTimes:
+    """Look-up and positions added: 3 passes over the hidden states; backward as much, into the table's gradient."""
+    elements = part.rows * layer.width / part.y
+    moved = passes(elements=elements, count=3, chip=chip, element=part.element)
+    return LayerTimes(moved, 0.0, moved)
+
+
+def head(layer: Head, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+    """Logits and loss, vocabulary split over X and Y: the three products, and the loss in fp32 over all logits.
+
+    Passes of fp32 logits as Megatron-LM's vocabulary-parallel cross-entropy makes them: forward convert 1.5, maximum 1,
+    subtract 2, exponential 2, sum 1, divide 2; backward scale 2, convert 1.5. `vocabulary`: padded, if it is.
+    """
+    rows_of_table = np.maximum(layer.vocabulary, vocabulary) / (part.x * part.y)
+    products = linear(rows=part.rows, inputs=1.0 * layer.width, outputs=rows_of_table, chip=chip)
+    logits = part.rows * rows_of_table
+    forward, backward = (passes(elements=logits, count=c, chip=chip, element=_FP32) for c in (9.5, 3.5))
+    casting = cast(elements=layer.width * rows_of_table, part=part, chip=chip)
+    return LayerTimes(
+        products.forward + forward + casting, products.input_gradient + backward + casting, products.weight_gradient
+    )
+
+
+def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Bytes, chip: Chip) -> Seconds:
+    """Seconds of an optimizer step over the parameters of a device: bytes a parameter over memory bandwidth.
+
+    State is read and written, the gradient read for its norm and the update and cleared, the weight written anew.
+    AdamW in mixed precision: 2 * 12 + 3 * 4 + 2 = 38 bytes. Measured by vTrain: 37 bytes (its runs on 2 A100).
+
+    >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
+    >>> optimizer(parameters=1e9, state=12, gradient=4, weight=2, chip=a100) * 1e3
+    21.965
+    """
+    found: Seconds = parameters * ((2 * state + 3 * gradient + weight) / chip.memory)
+    return found
+
+
+def issued(layer: Layer, *, attention: AttentionKernel) -> tuple[int, int]:
+    """Kernels that the framework issues for a layer, forward and backward."""
+    return _ISSUED[attention if isinstance(layer, Attention) else type(layer).__name__.lower()]
+
+
+def device_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+    """Seconds of one layer of any kind on the device, if kernels are issued fast enough."""
+    if isinstance(layer, Linear):
+        return projection(layer, part=part, chip=chip)
+    if isinstance(layer, Attention):
+        return attention(layer, part=part, chip=chip)
+    if isinstance(layer, Norm):
+        return norm(layer, part=part, chip=chip)
+    if isinstance(layer, Activation):
+        return activation(layer, part=part, chip=chip)
+    if isinstance(layer, Embedding):
+        return embedding(layer, part=part, chip=chip)
+    return head(layer, part=part, chip=chip, vocabulary=vocabulary)
+
+
+def layer_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+    """Seconds of one layer of any kind in a micro-step: of each pass, the longer of device time and issuing time.
+
+    Kernels are queued by a host that needs `chip.host` for each, so that many short ones take host time. The queue does
+    not run ahead from layer to layer here: against vTrain's 16 cells (tensor degree, micro-batch) that is 7 % off on
+    average, a maximum over the whole block 10 %.
+
+    >>> from perfmodel.models.layers import Linear
+    >>> a100 = Chip(gemm=258.7e12, memory=1.73e12, units=108, host=42e-6)
+    >>> small = layer_times(Linear("qkv", 1024, 3072), part=Part(rows=1024, sequence=1024), chip=a100)
+    >>> float(small.forward * 1e6), float(small.backward * 1e6)
+    (84.0, 168.0)
+    """
+    device = device_times(layer, part=part, chip=chip, vocabulary=vocabulary)
+    forward, backward = issued(layer, attention=part.attention)
+    split = 0.5 if isinstance(layer, (Linear, Head)) else 1.0 * isinstance(layer, Embedding)
+    return LayerTimes(
+        np.maximum(device.forward, forward * chip.host),
+        np.maximum(device.input_gradient, (1 - split) * backward * chip.host),
+        np.maximum(device.weight_gradient, split * backward * chip.host),
+    )

@@ -1,0 +1,1 @@
+"""A step of the launch code on pretended ranks, counted."""

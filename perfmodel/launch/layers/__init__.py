@@ -1,0 +1,1 @@
+"""The layers of a decoder, each split over a grid."""

@@ -1,0 +1,134 @@
+"""The processes of one run on this host, one a rank: started, watched, and ended together.
+
+Each is the leader of a session of its own, so that Ctrl-C reaches the runner alone, which then ends them; and each
+watches its standard input, so that none outlives a runner that was killed itself.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from perfmodel.launch.processes.experiment import Assignment, Seat
+from perfmodel.launch.processes.results import OK, Record
+
+CRASHED, OUT_OF_MEMORY, TIMEOUT, REFUSED = "crashed", "out of memory", "timeout", "refused"
+_LONGEST = 600  # characters of a message
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How one rank ended: `status` and `message` of what went wrong, `at` (seconds since the epoch), or its record."""
+
+    rank: int
+    status: str
+    message: str = ""
+    at: float = 0.0
+    by_signal: bool = False
+    record: Record | None = None
+
+
+def report_path(folder: str, rank: int) -> Path:
+    """The file in which a rank tells how it ended."""
+    return Path(folder, f"rank-{rank}.json")
+
+
+class Children:
+    """The ranks of one run that this runner has started."""
+
+    def __init__(self, assignment: Assignment, seats: list[Seat]) -> None:
+        """Start them."""
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._seats = {seat.rank: seat for seat in seats}
+        try:
+            for seat in seats:
+                self._processes[seat.rank] = _start(assignment, seat)
+        except BaseException:
+            self.stop()
+            raise
+
+    def ended(self) -> list[End]:
+        """Those that have ended since the last call."""
+        codes = {rank: process.poll() for rank, process in self._processes.items()}
+        found = {rank: code for rank, code in codes.items() if code is not None}
+        for rank in found:
+            _close(self._processes.pop(rank))
+        return [_end(self._seats[rank], code) for rank, code in found.items()]
+
+    def stop(self) -> None:
+        """End those that still run, with all that they have started."""
+        for process in self._processes.values():
+            _kill(process)
+        for process in self._processes.values():
+            process.wait()
+            _close(process)
+        self._processes.clear()
+
+
+def _start(assignment: Assignment, seat: Seat) -> subprocess.Popen[bytes]:
+    request = Path(seat.folder, f"request-{seat.rank}.json")
+    request.write_text(json.dumps({"assignment": asdict(assignment), "seat": asdict(seat)}), encoding="utf-8")
+    with _talk(seat).open("wb") as talk:
+        return subprocess.Popen(  # noqa: S603 - this very Python, on a module of ours
+            [sys.executable, "-m", assignment.worker, str(request)],
+            stdin=subprocess.PIPE,
+            stdout=talk,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _talk(seat: Seat) -> Path:
+    """What a rank says, which is read if it says nothing better."""
+    return Path(seat.folder, f"talk-{seat.rank}.txt")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.poll()
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _end(seat: Seat, code: int) -> End:
+    """What is known of a rank that has ended: by its own report, by a signal, or by the last thing that it said.
+
+    A rank that has told what went wrong may still be ended by a signal, as when gloo's threads outlive the interpreter.
+    """
+    path = report_path(seat.folder, seat.rank)
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if report and report["status"] == OK:
+        return End(seat.rank, OK, record=report)
+    if report:
+        message = f"rank {seat.rank}: {report['message']}"[:_LONGEST]
+        return End(seat.rank, report["status"], message, report["at"])
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = ", which is also how a host that runs out of memory ends a process" if name == "SIGKILL" else ""
+        message = f"rank {seat.rank} was ended by {name}{hint}{_last_said(seat)}"[:_LONGEST]
+        return End(seat.rank, CRASHED, message, time.time(), by_signal=True)
+    message = f"rank {seat.rank} ended with exit code {code}{_last_said(seat)}"[:_LONGEST]
+    return End(seat.rank, CRASHED, message, time.time())
+
+
+def _last_said(seat: Seat) -> str:
+    said = _talk(seat).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f": {said[-1].strip()}" if said else ""
+
+
+def cause(ends: list[End]) -> End:
+    """Of several ranks that ended badly, the one that the others followed.
+
+    A signal comes from outside, and memory runs out for a reason of its own; else the first to fail.
+    """
+    bad = [end for end in ends if end.status != OK]
+    return min(bad, key=lambda end: (not end.by_signal, end.status != OUT_OF_MEMORY, end.at))

@@ -1,0 +1,179 @@
+"""What is run: one model on one grid with all settings, and the seat of each rank. Plain numbers and text."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, asdict, dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+from perfmodel import models
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.machines import profiles
+from perfmodel.machines.machine import TRAINING_DTYPES
+from perfmodel.models.model import Embedding
+from perfmodel.models.scaling import scaled
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import PLACEMENTS, Layout
+from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
+from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.step.flops import model_flops
+
+AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 on processors
+Backend = Literal["auto", "gloo", "nccl"]
+Dtype = Literal["auto", "fp32", "bf16", "fp64"]
+USUAL_DTYPES: dict[str, Dtype] = {"nccl": "bf16", "gloo": "fp32"}
+# Where no machine is named, rules that a grid must keep still need a profile to be asked with; none depends on it.
+_ANY_MACHINE = "localhost-cpu"
+
+
+class Assignment(Protocol):
+    """What the ranks of one run do: a record of plain numbers and text, which the module `worker` reads on each."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    worker: ClassVar[str]
+
+    @property
+    def ranks(self) -> int:
+        """Processes in all."""
+
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """What follows from what a run has found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
+
+    `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
+    `load` and `save` are folders of checkpoints, "" = none; `round` tells repetitions apart.
+    """
+
+    worker: ClassVar[str] = "perfmodel.launch.processes.worker"
+
+    model: str
+    x: int
+    y: int
+    z: int
+    data: int
+    batch_sequences: int
+    scale_layers: int | None = None
+    scale_hidden: str = ""
+    machine: str = ""
+    placement: str = ",".join(PLACEMENTS[0])
+    sequence_length: int
+    micro_batch: int = 1
+    recompute: Recompute = "none"
+    weight_cache: WeightCache = "none"
+    overlap: str = "none"
+    attention: Literal["flash", "materialized"] = "flash"
+    dtype: Dtype = "auto"
+    backend: Backend = "auto"
+    tune: bool = False
+    seed: int = 0
+    tokens: str = ""
+    load: str = ""
+    save: str = ""
+    steps: int = 10
+    warmup: int = 3
+    round: int = 1
+
+    @property
+    def grid(self) -> str:
+        """Gx x Gy x Gz x Gdata."""
+        return self.layout().text()
+
+    @property
+    def ranks(self) -> int:
+        """Processes in all."""
+        return self.x * self.y * self.z * self.data
+
+    def layout(self) -> Layout:
+        """The same for the model."""
+        return Layout(
+            self.x,
+            self.y,
+            self.z,
+            self.data,
+            placement=PLACEMENTS.index(tuple(self.placement.split(","))),
+            micro_batch=self.micro_batch,
+            recompute=RECOMPUTES.index(self.recompute),
+            weight_cache=WEIGHT_CACHES.index(self.weight_cache),
+        )
+
+    def job(self) -> Job:
+        """The question that the model answers about it."""
+        overlap = frozenset(kind for kind in OVERLAPS if kind in self.overlap.split("+"))
+        settings = Settings(flash_attention=self.attention == "flash", overlap=overlap)
+        shape = (self.model, self.scale_layers, self.scale_hidden)
+        return job_of(shape, self.machine, batch=self.batch_sequences, sequence=self.sequence_length, settings=settings)
+
+    def refuse(self) -> None:
+        """Raise with the first rule that the grid breaks."""
+        job, layout = self.job(), self.layout()
+        broken = complaints((*grid_rules(job), micro_batch_rule(job)), layout)
+        if broken:
+            raise PerfmodelError(f"{self.grid} cannot run {job.model.name}: {broken[0][1]}")
+        for _, layer in job.model.layers():
+            if isinstance(layer, Embedding) and 0 < layer.learned_positions < job.sequence:
+                most = layer.learned_positions
+                raise UsageError(
+                    f"a sequence of {job.sequence} tokens, but {job.model.name} has {most} positions; "
+                    f"wanted --seq of at most {most}"
+                )
+
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Rates, where the run has come to its end."""
+        return dict(self.rates(found["step_time_s"], found["dtype"])) if found.get("step_time_s") else {}
+
+    def rates(self, step: float, dtype: str) -> dict[str, float | None]:
+        """Tokens and FLOPs a second of all ranks, and their share of the machine's peak, where one is named."""
+        job = self.job()
+        rate = float(model_flops(job)) / step
+        peak = job.machine.device.peak.get(dtype) if self.machine and dtype in TRAINING_DTYPES else None
+        return {
+            "tokens_per_s": self.batch_sequences * self.sequence_length / step,
+            "model_flop_per_s": rate,
+            "model_flops_utilization": None if peak is None else rate / (self.ranks * peak.value),
+        }
+
+    def answered_by(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record is of this very run; a backend left to the device may be any, with its own format."""
+        asked = asdict(self)
+        if self.dtype == AUTO:
+            asked["dtype"] = USUAL_DTYPES.get(record.get("backend", ""))
+        told = {"round": 1, **record}  # which lines of before there were rounds do not say
+        return all(told.get(name) == value for name, value in asked.items() if value != AUTO)
+
+
+def job_of(
+    shape: tuple[str, int | None, str], machine: str, *, batch: int, sequence: int | None, settings: Settings
+) -> Job:
+    """The job of a model (its name, layers, factor of its widths) on a machine, or where none is named on any."""
+    name, layers, hidden = shape
+    model = scaled(models.load(name), layers=layers, hidden=hidden)
+    return Job.of(model, profiles.load(machine or _ANY_MACHINE), batch=batch, sequence=sequence, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """One rank's place in one run. `store` is where torch's ranks meet; `folder` takes what this rank reports.
+
+    `threads` of the processor (None: as the environment says). `own_devices`: the launcher may have given each rank
+    devices of its own, so that the first one seen is this rank's.
+    """
+
+    rank: int
+    world: int
+    local_rank: int
+    local_world: int
+    store: str
+    folder: str
+    timeout: float
+    threads: int | None
+    own_devices: bool
+
+
+def digest(experiments: Iterable[Assignment]) -> str:
+    """A short text that differs where any setting of any run does."""
+    text = json.dumps([asdict(one) for one in experiments])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,157 @@
+"""The runners of one launch talk to each other: that of rank 0 starts and ends the runs, the others report.
+
+One line of JSON a message, over TCP to the host of rank 0. Every runner has worked out the same list of runs from the
+same command line, so that only its number is sent, and nothing that is received is ever executed.
+"""
+
+import json
+import select
+import selectors
+import socket
+import time
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.launch.processes.environment import Place
+
+Message: TypeAlias = dict[str, Any]
+_RETRY, _HELLO = 0.2, 2.0  # seconds
+_LONGEST = 2**16  # bytes of a message
+
+
+class Line:
+    """A connection on which lines of JSON go both ways."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Take over a connection."""
+        self.connection, self._buffer = connection, b""
+        connection.settimeout(None)
+
+    def send(self, message: Message) -> None:
+        """Send a line; a reader that has gone is noticed when it is read from."""
+        try:
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            return
+
+    def receive(self, seconds: float | None = None) -> list[Message] | None:
+        """What arrives within so many seconds (None: however long it takes); None at the end of the connection."""
+        if not select.select([self.connection], [], [], seconds)[0]:
+            return []
+        try:
+            arrived = self.connection.recv(_LONGEST)
+        except OSError:
+            arrived = b""
+        self._buffer += arrived
+        if not arrived or len(self._buffer) > _LONGEST:
+            return None
+        *lines, self._buffer = self._buffer.split(b"\n")
+        try:
+            messages = [json.loads(line) for line in lines]
+        except ValueError:
+            return None
+        return messages if all(isinstance(message, dict) for message in messages) else None
+
+    def close(self) -> None:
+        """Hang up."""
+        self.connection.close()
+
+
+class Hub:
+    """Rank 0's side: a line to every other runner."""
+
+    def __init__(self, place: Place, asked: str, patience: float) -> None:
+        """Wait for all of them, at most `patience` seconds; `asked` is the digest of the runs, equal on all."""
+        self.lines: dict[int, Line] = {}
+        self.gone: set[int] = set()
+        self._selector = selectors.DefaultSelector()
+        deadline = time.monotonic() + patience
+        with _listen(place) as server:
+            while len(self.lines) < place.world - 1:
+                server.settimeout(max(deadline - time.monotonic(), _RETRY))
+                self._greet(_accept(server, place, sorted(self.lines), deadline), place, asked)
+        for rank, line in self.lines.items():
+            self._selector.register(line.connection, selectors.EVENT_READ, (rank, line))
+
+    def _greet(self, connection: socket.socket, place: Place, asked: str) -> None:
+        line = Line(connection)
+        hello = (line.receive(_HELLO) or [{}])[0]
+        rank = hello.get("rank")
+        if not isinstance(rank, int) or not 0 < rank < place.world or rank in self.lines:
+            line.close()  # whoever it was, no rank of this launch
+            return
+        self.lines[rank] = line
+        if hello.get("asked") != asked:
+            problem = f"rank {rank} was asked for other runs than rank 0; start all ranks with the same command line"
+            self.tell({"refused": problem})
+            raise PerfmodelError(problem)
+
+    def tell(self, message: Message) -> None:
+        """Send to all."""
+        for line in self.lines.values():
+            line.send(message)
+
+    def heard(self, seconds: float) -> list[Message]:
+        """What has arrived within so many seconds. A runner that hangs up is in `gone` from then on."""
+        found: list[Message] = []
+        for key, _ in self._selector.select(seconds):
+            rank, line = key.data
+            messages = line.receive()
+            if messages is None:
+                self._selector.unregister(line.connection)
+                self.gone.add(rank)
+            found += [{**message, "rank": rank} for message in messages or []]
+        return found
+
+    def close(self) -> None:
+        """Hang up."""
+        self._selector.close()
+        for line in self.lines.values():
+            line.close()
+
+
+def call(place: Place, asked: str, patience: float) -> Line:
+    """Another rank's side: a line to the runner of rank 0, which may be later at work than this one."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            line = Line(socket.create_connection((place.address, place.port), timeout=_HELLO))
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise PerfmodelError(
+                    f"rank {place.rank} cannot reach rank 0 at {place.address} port {place.port}: {error}"
+                ) from None
+            time.sleep(_RETRY)
+            continue
+        line.send({"rank": place.rank, "asked": asked})
+        return line
+
+
+def free_port() -> int:
+    """A port on which nobody listens now, for torch to listen on next."""
+    with socket.create_server(("", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def _listen(place: Place) -> socket.socket:
+    try:
+        return socket.create_server(("", place.port), backlog=place.world)
+    except OSError as error:
+        raise PerfmodelError(
+            f"rank 0 cannot listen on port {place.port}: {error.strerror}; set MASTER_PORT to a free one on every rank"
+        ) from None
+
+
+def _accept(server: socket.socket, place: Place, here: Iterable[int], deadline: float) -> socket.socket:
+    while True:
+        try:
+            return server.accept()[0]
+        except TimeoutError:
+            if time.monotonic() > deadline:
+                missing = sorted(set(range(1, place.world)) - set(here))
+                named = ", ".join(map(str, missing[:8]))
+                raise PerfmodelError(
+                    f"{len(missing)} of {place.world} ranks have not come in time (rank {named})"
+                ) from None

@@ -1,0 +1,141 @@
+"""Results of runs: one JSON object a line, on the disk before the next run starts."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.launch.processes.experiment import Experiment
+
+Record: TypeAlias = dict[str, Any]
+OK = "ok"
+SCHEMA = 1
+
+
+def is_number(value: Any) -> bool:
+    """A finite number of JSON."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_rate(value: Any) -> bool:
+    return value is None or is_number(value)
+
+
+def _are_losses(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_rate, value))
+
+
+def _is_communication(value: Any) -> bool:
+    """Operations, of each the axes, of each the figures."""
+    try:
+        figures = [entry for axes in value.values() for entry in axes.values()]
+        return all(is_number(entry[name]) for entry in figures for name in ("calls", "bytes", "seconds"))
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+# What a good record is shown by, beside what was asked.
+_MEASURED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
+    {
+        "backend": _is_text,
+        "communication": _is_communication,
+        "dtype": _is_text,
+        "hardware": _is_text,
+        "losses": _are_losses,
+        "memory_B": is_number,
+        "model_flops_utilization": _is_rate,
+        "step_time_min_s": is_number,
+        "step_time_s": is_number,
+        "tokens_per_s": is_number,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file holds: its records with their lines, and a sentence for each line that was cut off."""
+
+    records: tuple[Record, ...]
+    problems: tuple[str, ...]
+    lines: tuple[int, ...] = ()
+
+    def answer(self, experiment: Experiment) -> Record | None:
+        """The latest good record of this very run."""
+        found = (one for one in reversed(self.records) if _is_good(one) and experiment.answered_by(one))
+        return next(found, None)
+
+
+def _is_good(record: Record) -> bool:
+    """Whether a run came to its end, and all that is shown of it is there."""
+    ended = record["status"] == OK and record.get("schema") == SCHEMA
+    return ended and all(name in record and good(record[name]) for name, good in _MEASURED.items())
+
+
+def read(path: Path) -> Kept:
+    """The records of a file; none where there is no file. A line that was cut off as it was written is passed over."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a device may have no end
+        raise PerfmodelError(f"{path} is a device or a pipe; results are kept in a file")
+    try:
+        lines = path.read_bytes().splitlines() if path.exists() else []
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be read: {error.strerror}") from None
+    records, numbers, problems = [], [], []
+    for number, line in enumerate(lines, start=1):
+        record = _record(line)
+        if record is not None:
+            records.append(record)
+            numbers.append(number)
+        elif line.startswith(b"{"):
+            problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
+        elif line.strip():
+            raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted a JSON object a line")
+    return Kept(tuple(records), tuple(problems), tuple(numbers))
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and "status" in record else None
+
+
+def loss_text(loss: float | None) -> str:
+    """A loss for people; JSON has none for what is not finite."""
+    return "not finite" if loss is None else f"{loss:.4f}"
+
+
+def append(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a line, and return when it is on the disk. A line that was cut off before is ended first."""
+    text = json.dumps(record, allow_nan=False) + "\n"
+    try:
+        with path.open("ab+") as file:
+            if file.tell() and _last_byte(file.fileno(), file.tell()) != b"\n":
+                text = f"\n{text}"
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _last_byte(descriptor: int, size: int) -> bytes:
+    return os.pread(descriptor, 1, size - 1)
+
+
+def check_writable(path: Path) -> None:
+    """Raise before anything is run where nothing could be kept."""
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise PerfmodelError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,79 @@
+"""Which grids are run: those named, those of a file, the fastest predicted, all, or some drawn at random."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from perfmodel import schema
+from perfmodel.errors import FileProblems, NoGridError, PerfmodelError, UsageError
+from perfmodel.parallel.enumeration import each_placed, shapes
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout, parse_grid
+from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
+from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.search import no_answer
+from perfmodel.search.search import Space
+
+
+def of_file(path: Path) -> list[Layout]:
+    """A grid a line; what follows a # is a comment."""
+    found, problems = [], []
+    for number, line in enumerate(schema.read_text(path).splitlines(), start=1):
+        text = line.partition("#")[0].strip()
+        try:
+            found += [parse_grid(text)] if text else []
+        except PerfmodelError as error:
+            problems.append(f"{path}:{number}: {error}")
+    if problems or not found:
+        raise FileProblems(str(path), problems or [f"{path} holds no grid; wanted one a line, such as 2x2x1x2"])
+    return found
+
+
+def fastest(job: Job, space: Space) -> list[Layout]:
+    """The grids of `space` that are predicted to be fastest, as they are predicted to be run best."""
+    ranking = no_answer.recommend(job, space)
+    return [ranking.layouts.take(row) for row in range(len(ranking))]
+
+
+def every(job: Job, space: Space) -> list[Layout]:
+    """All grids that keep the rules, each run as `space` says, or else as simply as can be."""
+    grids = _keeping(job, space)
+    return [grids.take(row) for row in range(np.size(grids.x))]
+
+
+def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
+    """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
+    grids = _keeping(job, space)
+    rows = np.random.default_rng(seed).permutation(np.size(grids.x))[: space.top]
+    return [grids.take(int(row)) for row in rows]
+
+
+def _keeping(job: Job, space: Space) -> Layout:
+    """The grids of `every` as arrays, of which there may be many more than are run."""
+    modes = {
+        "micro_batch": space.micro_batch or 1,
+        "recompute": RECOMPUTES.index(space.recompute or "none"),
+        "weight_cache": WEIGHT_CACHES.index(space.weight_cache or "none"),
+    }
+    grids = replace(shapes(space.gpus), **modes)
+    rules = (*grid_rules(job), micro_batch_rule(job))
+    reasons = first_broken(rules, grids)
+    keeping = grids.take(reasons == len(rules))
+    if not np.size(keeping.x):
+        example = rules[int(reasons[0])].sentence(grids.take(0))
+        raise NoGridError(f"no grid of {space.gpus} can run {job.model.name} (for example, {example})")
+    _, placed = each_placed(keeping, space.placements)
+    return placed
+
+
+def number_of(text: str, kind: str) -> int:
+    """The number of `top:5` or `sample:20`.
+
+    >>> number_of("top:5", "top")
+    5
+    """
+    number = text.removeprefix(f"{kind}:")
+    if not (number.isascii() and number.isdigit() and 0 < int(number[:6]) == int(number)):
+        raise UsageError(f"--grids {text!r}: wanted {kind}: and how many, such as {kind}:5")
+    return int(number)

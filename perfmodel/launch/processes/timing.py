@@ -1,0 +1,83 @@
+"""Seconds of each collective of a step, repeated by itself after the measured steps, which are so left undisturbed."""
+
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+from perfmodel.launch.processes.devices import Device
+from perfmodel.launch.training.groups import Axis, Grid, Pending
+from perfmodel.launch.training.ledger import Call, Ledger
+
+_WARM_UP = 1
+RUNS = 5
+
+
+def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[str, dict[str, float]]]:
+    """Calls, bytes and seconds of a step by operation, then axis; every rank calls this with the same ledger.
+
+    `seconds` is what the calls take one after another with nothing beside them: the slowest rank's median each.
+    """
+    calls = list(ledger)
+    mine = [alone(getattr(grid, call.axis), call, device) for call, _ in calls]
+    seconds_each = slowest(mine, device) if calls else []
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (call, times), seconds in zip(calls, seconds_each, strict=True):
+        row = found.setdefault(call.operation, {}).setdefault(call.axis, {"calls": 0, "bytes": 0, "seconds": 0.0})
+        row["calls"] += times
+        row["bytes"] += times * call.buffer
+        row["seconds"] += times * seconds
+    return found
+
+
+def slowest(mine: list[float], device: Device) -> list[float]:
+    """The most of any rank, number by number."""
+    most = torch.tensor(mine, dtype=torch.float64, device=device.device)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    found: list[float] = most.tolist()
+    return found
+
+
+def spanned(start: float, end: float, device: Device, node: int) -> float:
+    """Seconds of work that started and ended on every rank, `node` of them on a host; the slowest host's.
+
+    Processors are shared: a process that waits for its turn before it looks at the clock has not been faster. So there
+    the work of a host takes from the first start to the last end. A GPU's is its own.
+    """
+    if device.backend != "gloo":
+        return slowest([end - start], device)[0]
+    mine = torch.tensor([start, end], dtype=torch.float64, device=device.device)
+    every = mine.new_empty(dist.get_world_size(), 2)
+    dist.all_gather(list(every.unbind()), mine)
+    hosts = every.view(-1, node, 2)
+    return float((hosts[:, :, 1].amax(1) - hosts[:, :, 0].amin(1)).max())
+
+
+def alone(axis: Axis, call: Call, device: Device, *, runs: int = RUNS) -> float:
+    """Median seconds of one call; all groups of an axis are at it together, as in a step."""
+    part = call.elements if call.operation != "all-gather" else call.elements // axis.size
+    buffer = torch.zeros(part, dtype=call.dtype, device=device.device)
+    found = []
+    for run in range(_WARM_UP + runs):
+        together(device)
+        start = time.perf_counter()
+        send(axis, call, buffer).wait()
+        device.wait()
+        if run >= _WARM_UP:
+            found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def together(device: Device) -> None:
+    """Return on all ranks at once, with nothing left to do on the device."""
+    device.wait()
+    dist.barrier()
+    device.wait()
+
+
+def send(axis: Axis, call: Call, buffer: torch.Tensor) -> Pending:
+    """Begin the call; `buffer` is what this rank brings."""
+    if call.operation == "all-reduce":
+        return axis.all_reduce(buffer)
+    return (axis.all_gather if call.operation == "all-gather" else axis.reduce_scatter)(buffer)[1]

@@ -1,0 +1,1 @@
+"""Training on a grid: groups, schedule, parameters, gradients, checkpoints."""

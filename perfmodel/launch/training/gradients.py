@@ -1,0 +1,102 @@
+"""What is done to gradients at the end of a step: sums over Z and data, the norm over all ranks, and clipping.
+
+Sharded weights have been summed over Z by the schedule in every micro-step; their flat section is summed over data in
+buckets, from its end to its start because the backward pass finishes last layers first. With "data" overlapped, a
+bucket leaves in the last micro-step as soon as its last weight has been scattered. Everything else is a copy on the
+ranks of Z and data, and is summed over both as one slice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from perfmodel.launch.training.groups import Grid, Pending
+from perfmodel.launch.training.parameters import Flat, Weight, copies
+from perfmodel.parallel.settings import BUCKET
+
+
+@dataclass(slots=True, eq=False)
+class _Bucket:
+    """A slice of the flat gradient, and the weights in it whose gradients have not arrived."""
+
+    where: slice
+    awaited: set[Weight] = field(default_factory=set)
+    pending: Pending | None = None
+
+
+class Gradients:
+    """The flat gradient of a model's parameters, summed once a step."""
+
+    def __init__(self, flat: Flat, grid: Grid, *, bucket: float = BUCKET) -> None:
+        """`bucket`: bytes at which a bucket takes no further weight."""
+        self._flat, self._grid, self._bytes = flat, grid, bucket
+        self._buckets: list[_Bucket] = []
+        self._of: dict[Weight, _Bucket] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a step: the gradient is forgotten and nothing has left."""
+        self._flat.clear()
+        self._buckets = list(_buckets(self._flat, self._bytes))
+        self._of = {weight: bucket for bucket in self._buckets for weight in bucket.awaited}
+
+    def arrived(self, weight: Weight) -> None:
+        """The last micro-step has scattered this weight's gradient, as it does once; a bucket that is full is sent."""
+        bucket = self._of[weight]
+        bucket.awaited.remove(weight)
+        if not bucket.awaited:
+            self._send(bucket)
+
+    def finish(self) -> None:
+        """Sum what has not been sent, over Z, over x what its ranks found in part, over data; wait for all of it."""
+        self._flat.complete()
+        for bucket in self._buckets:
+            if bucket.pending is None:
+                self._send(bucket)
+        gradient, copied = self._flat.gradient, self._copied()
+        if copied.numel():
+            self._grid.z.all_reduce(copied).wait()
+            partial = gradient[self._flat.section("partial")]
+            if partial.numel():
+                self._grid.x.all_reduce(partial).wait()
+            self._grid.data.all_reduce(copied).wait()
+        for bucket in self._buckets:
+            assert bucket.pending is not None  # noqa: S101 - sent above
+            bucket.pending.wait()
+
+    def norm(self) -> torch.Tensor:
+        """Euclidean norm of the whole model's gradient, each element counted once; the same on every rank."""
+        gradient = self._flat.gradient
+        total = torch.zeros((), device=gradient.device, dtype=gradient.dtype)
+        for name, start, end in self._flat.sections:
+            if end > start:
+                total += torch.linalg.vector_norm(gradient[start:end]).square() / copies(self._grid, name)
+        self._grid.xy.all_reduce(total).wait()
+        self._grid.z.all_reduce(total).wait()
+        return total.sqrt()
+
+    def clip(self, norm: torch.Tensor, most: float) -> None:
+        """Scale the gradient so that its norm is at most `most`. The device decides, the host does not wait."""
+        self._flat.gradient.mul_(torch.clamp(most / norm, max=1.0))
+
+    def _send(self, bucket: _Bucket) -> None:
+        bucket.pending = self._grid.data.all_reduce(self._flat.gradient[bucket.where])
+
+    def _copied(self) -> torch.Tensor:
+        """The gradients of what Z and data hold copies of."""
+        return self._flat.gradient[self._flat.section("sharded").stop :]
+
+
+def _buckets(flat: Flat, size: float) -> Iterator[_Bucket]:
+    """The sharded section from its end to its start, in runs of whole weights of at least `size` bytes."""
+    end = start = flat.section("sharded").stop
+    awaited: set[Weight] = set()
+    for weight in reversed([held for held in flat.held if isinstance(held, Weight)]):
+        start -= weight.piece.elements
+        awaited.add(weight)
+        if (end - start) * flat.gradient.itemsize >= size:
+            yield _Bucket(slice(start, end), awaited)
+            end, awaited = start, set()
+    if awaited:
+        yield _Bucket(slice(start, end), awaited)

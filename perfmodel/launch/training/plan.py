@@ -1,0 +1,51 @@
+"""How a model is run on a grid: what every layer needs to know, handed down when the model is built."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from perfmodel.launch.training.groups import Grid
+from perfmodel.launch.training.schedule import Schedule
+from perfmodel.launch.training.tuner import Products
+from perfmodel.parallel.settings import AXONN_OVERLAPS, Overlap, Recompute, WeightCache
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The grid, the traffic of weights, the products' modes, and what is recomputed and dropped."""
+
+    grid: Grid
+    schedule: Schedule
+    products: Products = field(default_factory=Products)
+    recompute: Recompute = "none"
+    dropout: float = 0.0
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        *,
+        overlap: frozenset[Overlap] = AXONN_OVERLAPS,
+        weight_cache: WeightCache = "none",
+        recompute: Recompute = "none",
+        tune: bool = False,
+    ) -> "Plan":
+        """A plan with a schedule of its own."""
+        schedule = Schedule(grid.z, overlap=overlap, weight_cache=weight_cache)
+        return cls(grid, schedule, Products(tune=tune), recompute)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroStep:
+    """The step, the first of this rank's sequences counted through the step's batch, and the angles of positions."""
+
+    step: int
+    first: int
+    turns: tuple[torch.Tensor, torch.Tensor] | None = None
+
+
+def first_sequence(grid: Grid, *, micro_batch: int, micro_step: int) -> int:
+    """A micro-step takes the next `micro_batch` sequences for every rank of z and data, those of data outermost."""
+    shares, mine = grid.data.size * grid.z.size, grid.data.place * grid.z.size + grid.z.place
+    return (micro_step * shares + mine) * micro_batch

@@ -1,0 +1,114 @@
+"""Tokens to train on: which sequences are a rank's, and where they come from.
+
+The sequences of all steps are numbered through. A step takes the next `batch` of them; who gets which is decided in
+`micro_step.first_sequence`, so that every grid trains on the same sequences in each step.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.launch.training import draws
+from perfmodel.launch.training.groups import Grid
+from perfmodel.launch.training.plan import first_sequence
+
+_FORMATS = {".uint16": "<u2", ".uint32": "<u4"}
+
+
+class Source(Protocol):
+    """Where sequences come from."""
+
+    def read(self, first: int, sequences: int) -> torch.Tensor:
+        """The tokens of some sequences, as int64 of sequences x (length + 1): of each, the last is a target only."""
+
+
+def batches(
+    source: Source, grid: Grid, *, batch: int, accumulation: int, step: int
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """(tokens, targets) of this rank in each micro-step of a step that has `batch` sequences over all ranks."""
+    shares = grid.z.size * grid.data.size
+    micro_batch, rest = divmod(batch, shares * accumulation)
+    if rest or not micro_batch:
+        raise UsageError(
+            f"a batch of {batch} sequences cannot be split over z {grid.z.size}, data {grid.data.size} and "
+            f"{accumulation} micro-steps; wanted a multiple of {shares * accumulation}"
+        )
+    found = []
+    for micro_step in range(accumulation):
+        first = first_sequence(grid, micro_batch=micro_batch, micro_step=micro_step)
+        whole = source.read(step * batch + first, micro_batch)
+        found.append((whole[:, :-1], whole[:, 1:]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Tokens drawn evenly from a vocabulary, no two sequences the same."""
+
+    vocabulary: int
+    length: int
+    seed: int = 0
+
+    def read(self, first: int, sequences: int) -> torch.Tensor:
+        """As `Source.read`; a token depends on the seed and its place only."""
+        span = self.length + 1
+        index = torch.arange(first * span, (first + sequences) * span)
+        numbers = draws.uniform(index, draws.key(self.seed, "tokens"))
+        return (numbers * self.vocabulary).to(torch.int64).view(sequences, span)
+
+
+class TokenFile:
+    """Tokens in a file, one after the other, read where they lie (memory-mapped).
+
+    The file is what `numpy.save` writes of a vector of uint16 or uint32 (`.npy`), or the bare numbers, little-endian,
+    in a file named `.uint16` or `.uint32`. Sequence n starts at token n * length, and its last target is the first
+    token of sequence n + 1; after the last whole sequence comes the first again.
+    """
+
+    def __init__(self, path: str | Path, *, vocabulary: int, length: int) -> None:
+        """Nothing but the header is read."""
+        self.path, self.vocabulary, self.length = Path(path), vocabulary, length
+        self._tokens = _mapped(self.path)
+        self.sequences = (len(self._tokens) - 1) // length
+        if self.sequences < 1:
+            raise PerfmodelError(
+                f"{path} has {len(self._tokens)} tokens; a sequence of {length} needs {length + 1} with its last target"
+            )
+
+    def read(self, first: int, sequences: int) -> torch.Tensor:
+        """As `Source.read`."""
+        found = torch.empty(sequences, self.length + 1, dtype=torch.int64)
+        for row, number in enumerate(range(first, first + sequences)):
+            start = number % self.sequences * self.length
+            found[row] = torch.from_numpy(self._tokens[start : start + self.length + 1].astype(np.int64))
+        largest = int(found.max())
+        if largest >= self.vocabulary:
+            raise PerfmodelError(
+                f"{self.path} holds token {largest}; the model's vocabulary ends at {self.vocabulary - 1}"
+            )
+        return found
+
+
+def _mapped(path: Path) -> np.ndarray[Any, Any]:
+    """The numbers in a file, none of them read."""
+    if path.suffix not in (".npy", *_FORMATS):
+        raise UsageError(f"{path} is no token file by its name; wanted .npy, .uint16 or .uint32")
+    try:
+        tokens: np.ndarray[Any, Any]
+        if path.suffix == ".npy":
+            tokens = np.load(path, mmap_mode="r", allow_pickle=False)
+        else:
+            tokens = np.memmap(path, dtype=_FORMATS[path.suffix], mode="r")
+    except (OSError, EOFError, ValueError) as error:
+        raise PerfmodelError(f"{path} cannot be read as tokens: {error}") from error
+    if not isinstance(tokens, np.ndarray):  # an archive of several
+        raise PerfmodelError(f"{path} is no .npy file, by what is in it; wanted what numpy.save writes")
+    if tokens.ndim != 1 or tokens.dtype.kind != "u" or tokens.dtype.itemsize not in (2, 4):
+        raise PerfmodelError(
+            f"{path} holds {tokens.dtype} of shape {tokens.shape}; wanted a vector of uint16 or uint32"
+        )
+    return tokens

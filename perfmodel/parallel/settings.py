@@ -1,0 +1,171 @@
+"""How a job is run and counted, apart from its grid: number formats, optimizer, recomputation, weight caching."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Literal
+
+from perfmodel.errors import UsageError
+from perfmodel.machines.machine import Dtype
+from perfmodel.units import GIBI, KIBI, parse
+
+Recompute = Literal["none", "selective", "full"]
+WeightCache = Literal["none", "forward", "all"]
+Fidelity = Literal["paper", "flat", "full"]
+
+# What runs beside computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient behind the weight
+# gradient's product, reduce-scatters behind the rest of the backward pass, gathers behind the layer before.
+Overlap = Literal["all-reduce", "reduce-scatter", "all-gather", "data"]
+OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather", "data")
+# AxoNN overlaps the first three; "data" sends each layer's gradient over data as soon as the last micro-step has it.
+AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
+
+# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
+# vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
+HOST_TIME = parse("42 us", "s")
+
+# Seconds that computation and communication lose to each other for each second that they run side by side.
+# arXiv 2502.08145, fig. 5: 12.38 s of computation with 4.8 s of communication beside it, 11.83 s alone.
+CONTENTION = 0.115
+
+# A layout holds these as indices, so that one array can mix them.
+RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
+WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
+
+MOST = 2**40
+"""The largest batch, sequence length or other count that is taken for meant."""
+
+# Forward passes of a checkpointed block in one step.
+FORWARD_PASSES = (1, 1, 2)
+# All-gathers of a block's weights in one micro-step, by [recompute][weight_cache]. "none" gathers again for every pass
+# (AxoNN today: 3 under full recomputation); "forward" keeps the last forward's weight for the backward pass (the
+# paper: 1, and 2 under full recomputation); "all" keeps the first (AxoNN's caching level 2).
+WEIGHT_GATHERS = ((2, 1, 1), (2, 1, 1), (3, 2, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """Bytes a parameter of optimizer state, of the accumulated gradient, and of the fp32 master copy in the state."""
+
+    state: float
+    gradient: float
+    copy: float = 4
+
+
+# Mixed precision AdamW: fp32 master copy, two moments; gradients accumulate in fp32.
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
+    {
+        "adamw": Optimizer(state=12, gradient=4),
+        "adamw-bf16-gradients": Optimizer(state=12, gradient=2),
+        "adamw-8bit": Optimizer(state=6, gradient=4),
+        "adamw-pure-bf16": Optimizer(state=4, gradient=2, copy=0),
+        "sgd-momentum": Optimizer(state=8, gradient=4),
+        "sgd": Optimizer(state=4, gradient=4),
+    }
+)
+
+
+# Bytes of gradients that travel over data together. On 2 to 64 A100 of Perlmutter NCCL's all-reduce has 67 to 98 % of
+# its best rate at 64 MiB, at 8 MiB 30 to 94 % (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
+BUCKET = parse("64 MiB", "B")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user says of bytes per element of what is stored and sent, and the switches of the step.
+
+    Sizes that are None follow the number format of the job (see `sized`): 2 bytes, or 4 where products run in fp32.
+    `gradient_bytes` is what the reduce-scatter over Z carries; `data_gradient_bytes` what the all-reduce over data
+    carries (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
+    `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
+    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds
+    for one communicator, 4 MiB a channel each way on 32 channels (assumed).
+
+    At full fidelity: `overlap`, what runs beside computation; `contention`, seconds lost for each second side by side,
+    0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel, both the profile's where None;
+    `flash_version`, of the attention kernel; `bucket`, bytes of gradients that travel over data together, 0 where each
+    weight's goes by itself.
+    """
+
+    fidelity: Fidelity = "full"
+    activation_bytes: float | None = None
+    weight_bytes: float | None = None
+    gradient_bytes: float | None = None
+    data_gradient_bytes: float | None = None
+    optimizer: str = "adamw"
+    flash_attention: bool = True
+    dropout: bool = False
+    vocabulary_multiple: int = 128
+    reserve: float = 1.5 * GIBI
+    communicator_buffer: float = 2 * 32 * 4 * KIBI**2
+    overlap: frozenset[Overlap] = AXONN_OVERLAPS
+    contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
+    host_time: float | None = None
+    flash_version: Literal[1, 2] = 2
+    bucket: float = BUCKET
+    ignore_memory: bool = False
+    fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        """Names exist and sizes are positive."""
+        for axis, size in self.fixed.items():
+            if size > self.maximum.get(axis, size):
+                raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
+        if self.flash_version not in (1, 2):
+            raise UsageError(f"flash version {self.flash_version}: wanted 1 or 2")
+        if isinstance(self.contention, float) and not 0 <= self.contention <= 1:
+            raise UsageError(f"a contention of {self.contention}: wanted 0 (nothing is lost) to 1 (nothing is won)")
+        if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
+            raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
+        if self.optimizer not in OPTIMIZERS:
+            raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
+        given = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.data_gradient_bytes)
+        sizes = tuple(size for size in given if size is not None)
+        if any(size <= 0 for size in sizes) or self.vocabulary_multiple < 0:
+            raise UsageError(
+                f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
+            )
+
+    def sized(self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION) -> "Sized":
+        """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves.
+
+        `host_time`, `contention`: the machine's, where the user says nothing.
+        """
+        chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
+        for name, own in (("host_time", host_time), ("contention", contention)):
+            chosen[name] = own if chosen[name] is None else chosen[name]
+        size = 4.0 if dtype == "fp32" else 2.0
+        for name in ("activation_bytes", "weight_bytes", "gradient_bytes"):
+            chosen[name] = size if chosen[name] is None else chosen[name]
+        return Sized(**chosen, master_copy=dtype != "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Sized(Settings):
+    """Settings with every size decided, as a job holds them."""
+
+    activation_bytes: float = 2
+    weight_bytes: float = 2
+    gradient_bytes: float = 2
+    contention: float = CONTENTION
+    host_time: float = HOST_TIME
+    master_copy: bool = True
+
+    @property
+    def kept_gradient_bytes(self) -> float:
+        """Bytes a parameter of the accumulated gradient."""
+        return OPTIMIZERS[self.optimizer].gradient
+
+    @property
+    def sent_gradient_bytes(self) -> float:
+        """Bytes a parameter that the data-parallel all-reduce carries: 2 in the paper's model unless given."""
+        if self.data_gradient_bytes is not None:
+            return self.data_gradient_bytes
+        return self.gradient_bytes if self.fidelity == "paper" else self.kept_gradient_bytes
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """Bytes a parameter of optimizer state."""
+        optimizer = OPTIMIZERS[self.optimizer]
+        return optimizer.state if self.master_copy else optimizer.state - optimizer.copy

@@ -1,0 +1,43 @@
+"""Elements of parameters on one device, by what splits them."""
+
+from perfmodel.models.model import Embedding, Head, Layer, Linear, Norm
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.units import Count, Number
+
+
+def sharded_parameters(job: Job, layout: Layout) -> Number:
+    """Elements on one device of what X, Y and Z split: weights of linear layers and vocabulary tables."""
+    shards = 1.0 * layout.x * layout.y * layout.z
+    tables: Number = 0.0
+    for block, layer in job.model.layers():
+        if isinstance(layer, Embedding) or (isinstance(layer, Head) and not layer.tied):
+            tables = tables + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
+    weights = sum(block.repeat * layer.weight for block, layer in job.model.layers() if isinstance(layer, Linear))
+    return (weights + tables) / shards
+
+
+def replicated_parameters(job: Job, layout: Layout) -> Number:
+    """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
+    split: dict[str, Number] = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
+    for block in job.model.blocks:
+        for layer, before in block.split():
+            axis, elements = _replicated(layer, before)
+            if isinstance(layer, Head) and layer.bias:
+                elements = job.padded_vocabulary(layer.vocabulary, layout)
+            split[axis] = split[axis] + block.repeat * elements
+    over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
+    return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
+
+
+def _replicated(layer: Layer, before: str) -> tuple[str, Count]:
+    """(axes that split them, elements) of a layer's parameters that Z does not split; `before` splits its features."""
+    if isinstance(layer, Linear):
+        return ("y" if layer.transposed else "x"), layer.replicated
+    if isinstance(layer, Norm):
+        return before, layer.parameters
+    if isinstance(layer, Embedding):
+        return "y", layer.learned_positions * layer.width
+    if isinstance(layer, Head):
+        return "xy", 0  # its bias is as long as the padded vocabulary
+    return "none", layer.parameters

@@ -1,0 +1,1 @@
+"""The search: enumerate, rank, baselines, uncertainty, scaling, explain, and why nothing fits."""

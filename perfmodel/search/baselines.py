@@ -1,0 +1,131 @@
+"""What people run without a search: named strategies as restrictions of the grid, each at its best inside them.
+
+Micro-batch, recomputation, weight caching and placement are searched as for any other grid, so that a gain over a
+baseline is what the grid alone brings. Sizes that the user fixes or bounds do not hold for them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from perfmodel.numerics import divisors
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.rules import complaints, first_broken, grid_rules, micro_batch_rule
+from perfmodel.search.search import Ranking, Space, rank
+from perfmodel.step.memory import capacity, occupy
+from perfmodel.units import show
+
+Grid: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The best layout of one strategy and its seconds a step, or the reason why it has none."""
+
+    name: str
+    layout: Layout | None
+    step: float | None
+    reason: str = ""
+
+    def gain(self, best: float) -> float | None:
+        """How many times longer the strategy takes than a step of `best` seconds."""
+        return self.step / best if self.step and best else None
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The grids of one strategy, of (devices, devices of a node, tensor degrees); of several, `widest` asks for X."""
+
+    grids: Callable[[int, int, list[int]], list[Grid]]
+    widest: bool = False
+
+
+def _hybrid(gpus: int, _node: int, degrees: list[int]) -> list[Grid]:
+    """The largest tensor degree, and every way to share the rest between Z and data."""
+    return [(x, 1, z, gpus // x // z) for x in degrees[:1] for z in divisors(gpus // x)]
+
+
+# arXiv 2502.08145, section IV: special cases of the four dimensions; its Frontier baseline is megatron-hsdp.
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "fsdp": Strategy(lambda gpus, _node, _degrees: [(1, 1, gpus, 1)]),
+        "hsdp": Strategy(lambda gpus, node, _degrees: [(1, 1, node, gpus // node)]),
+        "megatron-tp": Strategy(lambda gpus, _node, degrees: [(x, 1, 1, gpus // x) for x in degrees], widest=True),
+        "megatron-hsdp": Strategy(_hybrid),
+        "ddp": Strategy(lambda gpus, _node, _degrees: [(1, 1, 1, gpus)]),
+    }
+)
+
+
+def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
+    """Every strategy at its best on as many devices, in one small search."""
+    free = replace(job, settings=replace(job.settings, fixed=MappingProxyType({}), maximum=MappingProxyType({})))
+    node = min(job.machine.node_devices, space.gpus)
+    degrees = tensor_degrees(free, node)
+    wanted = {
+        name: [grid for grid in strategy.grids(space.gpus, node, degrees) if prod(grid) == space.gpus]
+        for name, strategy in STRATEGIES.items()
+    }
+    grids = list(dict.fromkeys(grid for each in wanted.values() for grid in each))
+    found = rank(free, replace(space, top=len(grids)), among=_layouts(grids))
+    rows = {grid: row for row, grid in enumerate(_grids(found))}
+    return tuple(
+        _baseline(name, [(rows[grid], grid) for grid in each if grid in rows], found)
+        or Baseline(name, None, None, _why_not(free, space, each))
+        for name, each in wanted.items()
+    )
+
+
+def tensor_degrees(job: Job, node: int) -> list[int]:
+    """Sizes above 1 that X may have inside a node of `node` devices, largest first."""
+    sizes = np.array(divisors(node)[:0:-1], dtype=np.int64)
+    rules, ones = grid_rules(job), np.ones_like(sizes)
+    kept: list[int] = sizes[first_broken(rules, Layout(sizes, ones, ones, ones)) == len(rules)].tolist()
+    return kept
+
+
+def _layouts(grids: list[Grid]) -> Layout:
+    return Layout(*np.array(grids, dtype=np.int64).T)
+
+
+def _grids(found: Ranking) -> list[Grid]:
+    columns = (found.layouts.x, found.layouts.y, found.layouts.z, found.layouts.data)
+    return list(zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True))
+
+
+def _baseline(name: str, rows: list[tuple[int, Grid]], found: Ranking) -> Baseline | None:
+    """The fastest of a strategy's rows, or the one with the largest X."""
+    if not rows:
+        return None
+    row, _ = max(rows, key=lambda each: each[1]) if STRATEGIES[name].widest else min(rows)
+    return Baseline(name, found.layouts.take(row), float(np.asarray(found.prediction.step)[row]))
+
+
+def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
+    """The rule that a strategy's grids break, or the memory that the nearest of them lacks."""
+    if not grids:
+        return "no size above 1 divides the devices, those of a node, and the model's heads and widths"
+    broken = [complaints(grid_rules(job), Layout(*grid)) for grid in grids]
+    if all(broken):
+        return broken[0][0][1]
+    rows = _leanest(job, space, [grid for grid, complaint in zip(grids, broken, strict=True) if not complaint])
+    if not np.size(rows.x):
+        return f"no device's share of the batch is a multiple of micro-batch {space.micro_batch}"
+    missing = float(np.min(occupy(job, rows).total)) - capacity(job)
+    return f"lacks {show(missing, 'B')} of memory a device"
+
+
+def _leanest(job: Job, space: Space, grids: list[Grid]) -> Layout:
+    """The grids with the smallest micro-batch that divides their share, in every mode."""
+    modes = np.array(space.modes(job.settings))
+    rows = _layouts([grid for grid in grids for _ in modes])
+    recompute, cache = np.tile(modes, (len(grids), 1)).T
+    rows = replace(
+        rows, micro_batch=np.full_like(rows.x, space.micro_batch or 1), recompute=recompute, weight_cache=cache
+    )
+    return rows.take(np.logical_not(micro_batch_rule(job).broken(rows)))

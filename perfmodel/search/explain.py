@@ -1,0 +1,232 @@
+"""One grid, term by term: every collective with its ranks, link and bandwidth, the equations with numbers put in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.costs import interpolated, nccl
+from perfmodel.costs.collective import Collective
+from perfmodel.errors import UsageError
+from perfmodel.machines.allocation import count_problem
+from perfmodel.machines.machine import Machine
+from perfmodel.models.model import Linear
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import AXES, Layout
+from perfmodel.parallel.ranks import first_group
+from perfmodel.parallel.rules import MEMORY, complaints, grid_rules, micro_batch_rule
+from perfmodel.search.no_answer import nearest_grid, refuse_count
+from perfmodel.search.search import Space, rank
+from perfmodel.step.flops import GemmRate, gemm_rate, hardware_flops
+from perfmodel.step.full import chip
+from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.overlap import Mode
+from perfmodel.step.predict import Prediction, predict
+from perfmodel.step.stages import segments
+from perfmodel.step.timeline import Event, play
+from perfmodel.step.traffic import layer_traffic, links, step_traffic
+from perfmodel.units import show
+
+_SHOWN_RANKS = 4
+_MEASURED = "measured table"
+_EQUATIONS = {
+    "weight_gather": "(1)",
+    "gradient_scatter": "(2)",
+    "forward_reduce": "(3)",
+    "backward_reduce": "(4)",
+    "data_reduce": "(5)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCollective:
+    """One collective of one layer kind, for one layout."""
+
+    block: str
+    layer: str
+    term: str
+    operation: str
+    axis: str
+    group_size: int
+    stride: int
+    ranks: str
+    link: str
+    buffer_B: float  # noqa: N815 - the unit is part of the key
+    calls: float
+    bandwidth_B_per_s: float | None  # noqa: N815 - None: a group of one has no link
+    bandwidth_source: str
+    time_per_call_s: float
+    time_s: float
+    time_source: str
+    equation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about one layout; `rejections` is empty for a grid that can run."""
+
+    job: Job
+    layout: Layout
+    prediction: Prediction
+    rate: GemmRate | None
+    collectives: tuple[ExplainedCollective, ...]
+    compute_equation: str
+    memory_capacity: float
+    rejections: tuple[tuple[str, str], ...]
+    nearest: Layout | None
+
+
+def explain(job: Job, space: Space, grid: Layout) -> Explanation:
+    """Explain `grid` with its best micro-batch and recomputation, or with the leanest when it cannot run."""
+    if job.machine.network.topology == "none":  # beyond its only node there is no bandwidth to calculate with
+        refuse_count(job, space)
+    exact = replace(
+        job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
+    )
+    found = rank(exact, space)
+    layout = found.layouts.take(0) if len(found) else _leanest(job, space, grid)
+    rejections = _rejections(job, space, layout)
+    nearest = nearest_grid(job, space, grid) if rejections else None
+    rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
+    return Explanation(
+        job, layout, predict(job, layout, rate), rate, tuple(_explained(job, layout)),
+        _compute_equation(job, layout, rate), capacity(job), rejections, nearest,
+    )  # fmt: skip
+
+
+def timeline(explanation: Explanation) -> tuple[list[Event], float]:
+    """The events of one micro-step of an explained grid, and its end; full fidelity only."""
+    job, layout, rate = explanation.job, explanation.layout, explanation.rate
+    if rate is None or job.settings.fidelity != "full":
+        raise UsageError(f"a timeline exists at full fidelity only, not at {job.settings.fidelity}")
+    return play(segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings))
+
+
+def _leanest(job: Job, space: Space, grid: Layout) -> Layout:
+    """The setting that needs the least memory, within what the user fixed."""
+    recompute, cache = max(space.modes(job.settings), key=lambda mode: (mode[0], -mode[1]))
+    return replace(
+        grid, placement=space.placements[0], micro_batch=space.micro_batch or 1, recompute=recompute, weight_cache=cache
+    )
+
+
+def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str], ...]:
+    rules = grid_rules(job) + ((micro_batch_rule(job),) if space.micro_batch else ())
+    found = complaints(rules, layout)
+    missing = float(occupy(job, layout).total) - capacity(job)
+    if missing > 0 and not job.settings.ignore_memory:
+        needs = show(missing + capacity(job), "B")
+        found.append(
+            (
+                MEMORY,
+                f"needs {needs} even so, a device has {show(capacity(job), 'B')}: {show(missing, 'B')} are missing",
+            )
+        )
+    whole = count_problem(job.machine, int(layout.gpus))
+    return ((("whole_nodes", whole),) if whole else ()) + tuple(found)
+
+
+def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
+    groups = links(job, layout)
+    sent = [(block.name, layer, one) for block, layer, every in layer_traffic(job, layout, groups) for one in every]
+    ending = [("step", None, one) for one in step_traffic(job, layout, groups)]
+    for block, layer, collective in [*sent, *ending]:
+        link, time = collective.link, float(collective.time)
+        inner, size = int(link.inner), int(link.size)
+        yield ExplainedCollective(
+            block=block, layer=collective.layer, term=collective.term, operation=collective.operation,
+            axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
+            link=_link(job.machine, crosses=bool(link.crosses)), buffer_B=float(collective.buffer),
+            calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
+            bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
+            time_per_call_s=time, time_s=float(collective.total), time_source=_time_source(collective, job),
+            equation=_equation(collective, layer if isinstance(layer, Linear) else None, job, layout),
+        )  # fmt: skip
+
+
+def _time_source(collective: Collective, job: Job) -> str:
+    """Whether a measured table or the formula gives a call's time, and why."""
+    link = collective.link
+    if link.path is None:
+        return "nothing to send" if link.size == 1 else f"formula of fidelity {job.settings.fidelity}"
+    whole = float(collective.together)
+    found = interpolated.origin(job.tables, collective.operation, whole, link.path)
+    call = replace(collective, buffer=collective.together, bucket=None)
+    if link.size > 1 and call.time == link.issue:
+        found = f"{found}; issuing the call takes longer, {show(float(link.issue), 's')}"
+    if link.size == 1 or whole == float(collective.buffer):
+        return found
+    return f"{found}; this is its part of a bucket of {show(whole, 'B')}"
+
+
+def _link(machine: Machine, *, crosses: bool) -> str:
+    """Where a group's slowest hop is; a rack that NVLink joins is more than a node."""
+    racks = machine.domain > machine.node_devices
+    if crosses:
+        return f"between domains of {machine.domain}" if racks else "between nodes"
+    return f"inside the domain of {machine.domain}" if racks else "inside the node"
+
+
+def _ranks(layout: Layout, axis: str) -> str:
+    """The first group of an axis: its first ranks, and the last."""
+    size = int(layout.size(axis))
+    shown = [str(first_group(layout, axis, place)) for place in range(min(size, _SHOWN_RANKS + 1))]
+    if size <= len(shown):
+        return ",".join(shown)
+    return ",".join(shown[:_SHOWN_RANKS]) + f",...,{first_group(layout, axis, size - 1)}"
+
+
+def _equation(collective: Collective, layer: Linear | None, job: Job, layout: Layout) -> str:
+    """The equation of a collective with its numbers put in."""
+    size = int(collective.link.size)
+    if size == 1:
+        return "group of 1: nothing to send"
+    number = _EQUATIONS.get(collective.term, "")
+    ring = f"{'2 * ' if collective.operation == 'all-reduce' else ''}{size - 1}/{size}"
+    buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
+    rate = show(float(collective.link.bandwidth), "B/s")
+    if collective.link.path is not None:
+        way = _way(collective, collective.link.path)
+        sent = buffer if way == _MEASURED else f"{buffer} at {rate}"
+        return f"{number} {way}: {sent} of {size} ranks = {show(float(collective.time), 's')}".strip()
+    return f"{number} {ring} * {buffer} / {rate} = {show(float(collective.time), 's')}".strip()
+
+
+def _way(collective: Collective, along: nccl.Path) -> str:
+    """What a call's time is that of: a measured table, or the algorithm and protocol that are fastest."""
+    size = float(collective.together)
+    if any(held.measures(collective.operation, size) for held in collective.link.measured):
+        return _MEASURED
+    return nccl.choice(collective.operation, size, along)
+
+
+def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
+    """Bytes of a linear layer's buffer as shapes, Gx and Gy already in the roles that a transposed layer gives them."""
+    s = job.settings
+    gx, gy = (layout.y, layout.x) if layer.transposed else (layout.x, layout.y)
+    weight = (
+        f"{layer.kernel**2} * {layer.inputs} * {layer.outputs}"
+        if layer.kernel > 1
+        else f"{layer.inputs} * {layer.outputs}"
+    )
+    rows = f"{float(job.rows(layout)) * layer.positions:.6g}"
+    shapes = {
+        "weight_gather": f"{weight} / ({gx} * {gy}) * {s.weight_bytes:g} B",
+        "gradient_scatter": f"{weight} / ({gx} * {gy}) * {s.gradient_bytes:g} B",
+        "forward_reduce": f"{rows} * {layer.outputs} / {gx} * {s.activation_bytes:g} B",
+        "backward_reduce": f"{rows} * {layer.inputs} / {gy} * {s.activation_bytes:g} B",
+        "data_reduce": f"{weight} / ({gx} * {gy} * {layout.z}) * {s.sent_gradient_bytes:g} B",
+    }
+    return shapes[term]
+
+
+def _compute_equation(job: Job, layout: Layout, rate: GemmRate | None) -> str:
+    if rate is None:
+        return "the paper's model has no computation"
+    if job.settings.fidelity == "full":
+        return f"kernels one by one; large matrix products at {show(rate.value, 'flop/s')} ({rate.origin})"
+    flops = float(np.asarray(hardware_flops(job, layout)))
+    seconds = flops / (int(layout.gpus) * rate.value)
+    return (
+        f"{show(flops, 'flop')} / ({layout.gpus} * {show(rate.value, 'flop/s')}) = {show(seconds, 's')} ({rate.origin})"
+    )

@@ -1,0 +1,67 @@
+"""The same job on several counts of devices: the best grid of each, how efficient it is, and what limits it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from perfmodel.errors import UsageError
+from perfmodel.machines.allocation import count_problem
+from perfmodel.parallel.job import Job
+from perfmodel.search.no_answer import why_nothing
+from perfmodel.search.search import Ranking, Space, rank
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sequences a step: as many for every count (strong scaling), or so many a device (weak scaling)."""
+
+    whole: int | None = None
+    per_device: float | None = None
+
+    def __post_init__(self) -> None:
+        """One of the two."""
+        given = self.per_device if self.whole is None else self.whole
+        if (self.whole is None) == (self.per_device is None) or given is None or not 0 < given < math.inf:
+            raise UsageError("give either --batch or --batch-per-gpu, above 0")
+
+    @property
+    def scaling(self) -> str:
+        """Which of the two, in a word."""
+        return "weak" if self.whole is None else "strong"
+
+    def of(self, gpus: int) -> int | None:
+        """Sequences for a count of devices; None where a device's share gives no whole batch.
+
+        >>> Batch(per_device=0.25).of(256), Batch(per_device=0.25).of(2), Batch(whole=512).of(64)
+        (64, None, 512)
+        """
+        if self.whole is not None:
+            return self.whole
+        batch = gpus * (self.per_device or 0.0)
+        return int(batch) if batch == int(batch) and batch >= 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One count of devices: the best grid in a ranking of one, or the reason why there is none."""
+
+    gpus: int
+    batch: int | None
+    ranking: Ranking | None
+    reason: str = ""
+
+
+def points(job: Job, space: Space, counts: Sequence[int], batch: Batch) -> Iterator[Point]:
+    """The answer for every count, in the order given."""
+    for gpus in counts:
+        yield _point(job, replace(space, gpus=gpus, top=1), batch.of(gpus))
+
+
+def _point(job: Job, space: Space, batch: int | None) -> Point:
+    gpus = space.gpus
+    if batch is None:
+        return Point(gpus, None, None, f"that many sequences a device on {gpus} devices make no whole batch")
+    if problem := count_problem(job.machine, gpus):
+        return Point(gpus, batch, None, problem)
+    found = rank(replace(job, batch=batch), space)
+    return Point(gpus, batch, found) if len(found) else Point(gpus, batch, None, why_nothing(found))

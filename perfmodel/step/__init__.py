@@ -1,0 +1,1 @@
+"""One training step: traffic, FLOPs, memory, overlap, timeline, prediction."""

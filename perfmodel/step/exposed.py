@@ -1,0 +1,70 @@
+"""What computation waits for in a step: the exposed communication of one layout, split by what is sent.
+
+At full fidelity no term has an exposed time of its own, since overlap is a longest path. The timeline tells where the
+compute stream stands still, and what runs then; the rest is what computation loses to communication beside it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.step.flops import GemmRate
+from perfmodel.step.full import chip
+from perfmodel.step.overlap import Mode
+from perfmodel.step.stages import segments
+from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, play
+from perfmodel.step.traffic import links, step_traffic
+
+# What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
+# so that where nothing runs it is what is waited for.
+_WAITED: tuple[Stream, ...] = ("collectives", "gathers", "scatters", "data")
+_ROUNDING = 2.0**-30  # of what is exposed: a difference of times that is none
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds a step that computation waits for each stream of the timeline; `slowed` by what runs beside it."""
+
+    gathers: float
+    scatters: float
+    collectives: float
+    data: float
+    slowed: float
+
+
+def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
+    """Split the exposed communication that is predicted for one layout, at full fidelity."""
+    parts, mode = segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings)
+    micro_steps = int(job.accumulation(layout))
+    last = standstill(*play(parts, mode, last=True))
+    others = standstill(*play(parts, mode)) if micro_steps > 1 else {}
+    found: dict[str, float] = {
+        stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED
+    }
+    if int(layout.gpus) > 1:
+        found["collectives"] += sum(float(one.time) for one in step_traffic(job, layout, links(job, layout)))
+    found["slowed"] = exposed - sum(found.values())
+    return Waits(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
+
+
+def standstill(events: Iterable[Event], end: float) -> dict[Stream, float]:
+    """Seconds in which the compute stream is idle, by the stream that it waits for.
+
+    >>> standstill([Event("gathers", "a", 0.0, 2.0), Event("compute", "b", 1.0, 4.0)], 4.0)
+    {'gathers': 1.0}
+    """
+    played = list(events)
+    real = [event for event in played if event.name != SLOWED]
+    lost = sum(event.end - event.start for event in played if event.name == SLOWED)
+    changes = [(event.start, 1, event.stream) for event in real] + [(event.end, -1, event.stream) for event in real]
+    running = dict.fromkeys(STREAMS, 0)
+    found: dict[Stream, float] = {}
+    before = 0.0
+    for time, change, stream in [*sorted(changes), (end - lost, 0, STREAMS[0])]:
+        if not running["compute"] and time > before:
+            waited: Stream = next((one for one in _WAITED if running[one]), "scatters")
+            found[waited] = found.get(waited, 0.0) + time - before
+        running[stream] += change
+        before = max(before, time)
+    return found

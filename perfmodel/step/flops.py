@@ -1,0 +1,86 @@
+"""Time of the arithmetic of a step at flat fidelity: FLOPs over the rate that large matrix products reach."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.models.model import Head, Linear
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.settings import FORWARD_PASSES
+from perfmodel.units import Flops, Number, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class GemmRate:
+    """FLOP/s of one device on large matrix products, and where that comes from.
+
+    `memory` multiplies the profile's memory bandwidth: samples of what it may be instead (see `uncertainty`).
+    """
+
+    value: float
+    origin: str
+    memory: float = 1.0
+
+
+def gemm_rate(job: Job) -> GemmRate:
+    """The measured GEMM rate in the job's number format, else the profile's efficiency times the peak."""
+    device, dtype = job.machine.device, job.dtype
+    measured, peak, efficiency = device.gemm.get(dtype), device.peak.get(dtype), device.gemm_efficiency
+    if measured:
+        return GemmRate(measured.value, f"measured GEMM rate in {dtype}, {measured.origin}")
+    if peak and efficiency:
+        return GemmRate(efficiency.value * peak.value, f"{efficiency.value:g} x {dtype} peak, {efficiency.origin}")
+    raise PerfmodelError(
+        f"{job.machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency: compute has no time"
+    )
+
+
+def model_flops(job: Job) -> Flops:
+    """FLOPs a step that the training needs, recomputation not counted: 3 passes, for MFU."""
+    return 3.0 * job.batch * job.model.forward_flops(job.sequence)
+
+
+def hardware_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs a step that the devices carry out: 3 passes, what recomputation repeats, and attention again on Y.
+
+    Full recomputation repeats the forward pass of the checkpointed blocks (not the head), selective that of attention.
+    Heads are split over X only: after the all-reduce every rank of Y holds the same queries, keys and values, and all
+    of them do the same attention (arXiv 2502.08145, Algorithm 1: O is a copy over Y).
+    """
+    length = job.sequence
+    attention, blocks = job.model.attention_flops(length), job.model.block_flops(length)
+    repeated = np.where(layout.recompute == 1, attention, np.where(layout.recompute == 2, blocks, 0.0 * blocks))
+    copies = attention * np.where(layout.recompute == 0, 3.0, 4.0) * (layout.y - 1.0)
+    return model_flops(job) + job.batch * (repeated + copies)
+
+
+def product_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs a step of one device's products with weights: three, and the forward ones that recomputation repeats.
+
+    Counted as they are carried out, rows of padding in the vocabulary included: exactly what a dry run counts.
+    """
+    rows, passes = job.rows(layout), np.array(FORWARD_PASSES)[layout.recompute]
+    total: Number = 0.0
+    for block, layer in job.model.layers():
+        if isinstance(layer, Linear):
+            products = passes + 2 if block.checkpointed else 3
+            total = total + block.repeat * products * layer.flops(rows)
+        elif isinstance(layer, Head):
+            padded = job.padded_vocabulary(layer.vocabulary, layout)
+            total = total + 3 * block.repeat * 2.0 * rows * layer.width * padded
+    return job.accumulation(layout) * total / (layout.x * layout.y)
+
+
+def compute_time(job: Job, layout: Layout, rate: GemmRate) -> Seconds:
+    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); every device does as much."""
+    return hardware_flops(job, layout) / (1.0 * layout.gpus * rate.value)
+
+
+def utilization(job: Job, layout: Layout, step: Seconds) -> Number:
+    """Model FLOPs utilization: model FLOPs / (step time * devices * advertised dense peak)."""
+    peak = job.machine.device.peak.get(job.dtype)
+    if peak is None:
+        raise PerfmodelError(f"{job.machine.name} has no peak in {job.dtype}")
+    return model_flops(job) / (step * layout.gpus * peak.value)

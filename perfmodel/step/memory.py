@@ -1,0 +1,68 @@
+"""Bytes that one device holds at the fullest moment of a step, term by term."""
+
+from dataclasses import dataclass, fields
+
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
+from perfmodel.sources import Figure
+from perfmodel.step.peak_memory import fullest
+from perfmodel.units import Bytes, Count
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on one device, each term on its own; the total is their sum."""
+
+    weights: Bytes
+    gradients: Bytes
+    optimizer: Bytes
+    activations: Bytes
+    recomputed_block: Bytes
+    in_flight: Bytes
+    gathered_weights: Bytes
+    logits: Bytes
+    communicators: Bytes
+    reserve: Bytes
+
+    @property
+    def total(self) -> Bytes:
+        """All terms together."""
+        total: Bytes = 0.0
+        for term in fields(self):
+            total = total + getattr(self, term.name)
+        return total
+
+
+def occupy(job: Job, layout: Layout) -> Memory:
+    """Bytes a device holds, for one layout or many."""
+    settings, device = job.settings, job.machine.device
+    parameters = sharded_parameters(job, layout) + replicated_parameters(job, layout)
+    moment = fullest(job, layout)
+    return Memory(
+        weights=parameters * settings.weight_bytes,
+        gradients=parameters * settings.kept_gradient_bytes,
+        optimizer=parameters * settings.optimizer_bytes,
+        activations=moment.activations,
+        recomputed_block=moment.recomputed_block,
+        in_flight=moment.in_flight,
+        gathered_weights=moment.gathered_weights,
+        logits=moment.logits,
+        communicators=_held(device.communicator_buffer, settings.communicator_buffer) * _communicators(layout),
+        reserve=0.0 * layout.x + _held(device.reserve, settings.reserve),
+    )
+
+
+def _held(figure: Figure | None, otherwise: float) -> float:
+    """What the profile says of a device, or the assumption made for GPUs."""
+    return figure.value if figure else otherwise
+
+
+def capacity(job: Job) -> float:
+    """Bytes of one device."""
+    return job.machine.device.memory.value
+
+
+def _communicators(layout: Layout) -> Count:
+    """Groups of more than one rank that a device belongs to."""
+    return (layout.x > 1) * 1 + (layout.y > 1) * 1 + (layout.z > 1) * 1 + (layout.data > 1) * 1

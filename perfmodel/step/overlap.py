@@ -1,0 +1,247 @@
+"""Time of a step from its stages: what runs beside what, in closed form over arrays.
+
+Windows are local (arXiv 2502.08145, section V-D). While a stage runs, the weight of the next one is gathered: the next
+begins when both are done. The all-reduce of an input gradient runs beside the weight gradient's product.
+Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end;
+one that is not overlapped has the links of Z to itself, so that no gather runs beside it either.
+Forward all-reduces, and what embedding and loss send, are hidden by nothing. `timeline` plays the same rules as events.
+
+Two things that run side by side for a time t slow each other: together they take max(a, b) + contention * min(a, b).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Sized
+from perfmodel.step.stages import Segment, Stage
+from perfmodel.units import Number, Seconds
+
+_FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
+_NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """How the passes of a layout run, as 0 or 1 (or arrays of them), and what overlaps."""
+
+    full: Number
+    selective: Number
+    gather_again: Number
+    gather_back: Number
+    overlap: frozenset[str]
+    contention: float
+
+    @classmethod
+    def of(cls, layout: Layout, settings: Sized) -> "Mode":
+        """From a layout's recomputation and weight caching: which passes gather weights."""
+        full = 1.0 * (np.asarray(layout.recompute) == _FULL)
+        return cls(
+            full=full,
+            selective=1.0 * (np.asarray(layout.recompute) == _SELECTIVE),
+            gather_again=full * (np.asarray(layout.weight_cache) != _ALWAYS_KEPT),
+            gather_back=1.0 * (np.asarray(layout.weight_cache) == _NEVER_KEPT),
+            overlap=settings.overlap,
+            contention=settings.contention,
+        )
+
+    def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
+        """Seconds of two things: side by side if `kind` overlaps, else one after the other.
+
+        >>> Mode.of(Layout(1, 1, 1, 1), Sized(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
+        2.1
+        """
+        if kind not in self.overlap:
+            return first + second
+        return np.maximum(first, second) + self.contention * np.minimum(first, second)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent.
+
+    `waited`: a reduce-scatter that nothing runs beside.
+    """
+
+    alone: Seconds
+    gather: Seconds = 0.0
+    waited: Seconds = 0.0
+    scatter: Seconds = 0.0
+    data: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """Passes that follow one another, the whole of them `repeat` times.
+
+    `rerun`: so many passes at the begin are recomputation, which runs where `full` is 1 and is left out where it is 0.
+    """
+
+    passes: tuple[Pass, ...]
+    repeat: int
+    rerun: int = 0
+    full: Number = 0.0
+
+    @property
+    def first_gather(self) -> Seconds:
+        """The gather that must be done before the turn begins."""
+        return self.full * self.passes[0].gather + (1.0 - self.full) * self.passes[self.rerun].gather
+
+    def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
+        """Seconds of each pass with the gather of the next beside it; `following` is needed after the last."""
+        gathers = [*(one.gather for one in self.passes[1:]), following]
+        found = [
+            one.waited + mode.beside(one.alone, gather, "all-gather")
+            for one, gather in zip(self.passes, gathers, strict=True)
+        ]
+        return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
+
+
+# A turn with its windows when it is followed by itself, and when it is followed by what comes next.
+Chained: TypeAlias = tuple[Turn, list[Seconds], list[Seconds]]
+
+
+def forward_alone(stage: Stage) -> Seconds:
+    """A forward pass without its gather."""
+    return stage.forward + stage.reduce
+
+
+def backward_alone(stage: Stage, mode: Mode) -> Seconds:
+    """A backward pass without gather and scatter: dI, then dW beside the all-reduce of dI, then the layers before."""
+    gradients = stage.input_gradient + mode.beside(stage.weight_gradient, stage.reduce_back, "all-reduce")
+    return stage.wait + mode.selective * stage.again + gradients + stage.others_back
+
+
+def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
+    """The forward pass of a micro-step."""
+    return [
+        Turn(tuple(Pass(forward_alone(stage), stage.gather) for stage in segment.stages), segment.repeat)
+        for segment in segments
+    ]
+
+
+def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
+    """The backward pass of a micro-step, recomputation before each turn of a checkpointed segment.
+
+    Embedding and head keep the table that they gathered in the forward pass.
+    """
+    turns = []
+    for segment in reversed(segments):
+        again: list[Pass] = []
+        if segment.checkpointed:
+            again = [Pass(forward_alone(stage), mode.gather_again * stage.gather) for stage in segment.stages]
+        kept, waited = 1.0 * segment.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
+        back = [
+            Pass(
+                backward_alone(stage, mode),
+                gather=kept * mode.gather_back * stage.gather,
+                waited=waited * stage.scatter,
+                scatter=(1.0 - waited) * stage.scatter,
+                data=stage.data,
+            )
+            for stage in reversed(segment.stages)
+        ]
+        turns.append(Turn((*again, *back), segment.repeat, len(again), mode.full))
+    return turns
+
+
+def chain(turns: list[Turn], mode: Mode) -> list[Chained]:
+    """Every turn with its windows when it is followed by itself, and when it is followed by what comes next."""
+    following = [*(turn.first_gather for turn in turns[1:]), 0.0]
+    return [
+        (turn, turn.windows(turn.first_gather, mode), turn.windows(after, mode))
+        for turn, after in zip(turns, following, strict=True)
+    ]
+
+
+def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+    """Seconds of one forward and backward pass: the first gather, all windows, what the queue of scatters adds."""
+    ahead, back = forward_turns(segments), backward_turns(segments, mode)
+    seconds: Seconds = ahead[0].first_gather
+    chained = chain([*ahead, *back], mode)
+    for turn, inside, out in chained:
+        seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
+    if "reduce-scatter" in mode.overlap:
+        tail, sent = _scatters(chained[len(ahead) :])
+        seconds = seconds + tail + mode.contention * (sent - np.minimum(tail, sent))
+    return seconds
+
+
+def _scatters(back: list[Chained]) -> tuple[Seconds, Seconds]:
+    """(how long queued reduce-scatters outlast a backward pass, their own time).
+
+    Gathers go over the same links, those of Z: both together take no less than the sum of their times.
+    """
+    time, sent, gathered = _backward_totals(back)
+    return np.maximum(_tail(back, lambda one: one.scatter), sent + gathered - time), sent
+
+
+def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
+    """(time, scatters, gathers) of a backward pass."""
+    time: Seconds = 0.0
+    sent: Seconds = 0.0
+    gathered: Seconds = 0.0
+    for turn, inside, out in back:
+        time = time + (turn.repeat - 1) * _total(inside) + _total(out)
+        sent = sent + turn.repeat * _total([one.scatter for one in turn.passes])
+        gathered = gathered + turn.repeat * _total([one.gather for one in turn.passes])
+    return time, sent, gathered
+
+
+def data_reduce(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+    """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last micro-step.
+
+    A queue of them runs beside that of the scatters, so that it adds only what lasts longer.
+    """
+    queued = _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
+    if "data" not in mode.overlap:
+        return queued
+    back = chain(backward_turns(segments, mode), mode)
+    tail, waited = _tail(back, lambda one: one.data), _scatters(back)[0]
+    return np.maximum(tail - waited, 0.0) + mode.contention * (queued - tail)
+
+
+def _tail(back: list[Chained], sent: Callable[[Pass], Seconds]) -> Seconds:
+    """Seconds that a queue of messages lasts beyond the backward pass.
+
+    Each pass leaves a message at its end. The queue ends at the latest of (end of pass k + all messages from k on),
+    over all k; counted from the end of the backward pass: the messages from k on, less the time after k. From turn to
+    turn of a segment this grows or falls evenly, so that its last turn, the one before, and its first decide.
+    """
+    tail: Seconds = 0.0
+    after: Seconds = 0.0
+    queued: Seconds = 0.0
+    for turn, inside, out in reversed(back):
+        last, time_out, messages = _latest(turn, out, sent)
+        tail = np.maximum(tail, last + queued - after)
+        if turn.repeat > 1:
+            earlier, time_in, _ = _latest(turn, inside, sent)
+            before = earlier + queued + messages - after - time_out
+            between = (turn.repeat - 2) * (messages - time_in)
+            tail = np.maximum(tail, before + np.maximum(0.0, between))
+            after = after + (turn.repeat - 1) * time_in
+        after = after + time_out
+        queued = queued + turn.repeat * messages
+    return tail
+
+
+def _latest(turn: Turn, windows: list[Seconds], sent: Callable[[Pass], Seconds]) -> tuple[Seconds, Seconds, Seconds]:
+    """(max over passes of messages from it on less the time after it, time of the turn, messages of the turn)."""
+    latest: Seconds = -np.inf
+    time: Seconds = 0.0
+    messages: Seconds = 0.0
+    for one, window in zip(reversed(turn.passes), reversed(windows), strict=True):
+        messages = messages + sent(one)
+        latest = np.maximum(latest, messages - time)
+        time = time + window
+    return latest, time, messages
+
+
+def _total(values: list[Seconds]) -> Seconds:
+    total: Seconds = 0.0
+    for value in values:
+        total = total + value
+    return total

@@ -1,0 +1,300 @@
+"""The fullest moment of a micro-step: what tokens and gathered weights take while the loss or a backward pass runs.
+
+Three kinds of moments compete. While the gradient of the logits is computed, all that the forward pass keeps is there,
+with the logits and the table. In the backward pass of a block, all blocks up to it are still kept and gradients are on
+their way through one of its layers. At the end, the embedding's gradient is added to that of a tied head, which has
+waited since the loss.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+
+from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.step.activations import Flight, PerToken, block_activations, block_input, in_flight, kept, run_again
+from perfmodel.units import Bytes, Count, Number
+
+_FP32 = 4
+_SCATTERS = 2  # reduce-scatters under way, each with a whole gradient, beside the one that has just been sent
+
+
+# Elements by mode of recomputation and of the weight cache.
+Table: TypeAlias = tuple[tuple[float, float, float], ...]
+_NOTHING: Table = ((0.0, 0.0, 0.0),) * 3
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Bytes, term by term."""
+
+    activations: Bytes
+    recomputed_block: Bytes
+    in_flight: Bytes
+    gathered_weights: Bytes
+    logits: Bytes
+
+    @property
+    def total(self) -> Bytes:
+        """All of them."""
+        return self.activations + self.recomputed_block + self.in_flight + self.gathered_weights + self.logits
+
+    def or_fuller(self, other: "Moment") -> "Moment":
+        """The fuller of two, layout by layout."""
+        fuller = other.total > self.total
+        return Moment(*(np.where(fuller, getattr(other, f.name), getattr(self, f.name)) for f in fields(Moment)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all moments of one job and layout share, computed once: tokens over X and Y, bytes of an element of weights.
+
+    `of_gathered`, `of_gradient`: of an element of the weight before X and Y split it. `of_table`: of a whole table's
+    gradient that is being sent; `gradient_of_table`: of one that is not.
+    """
+
+    job: Job
+    layout: Layout
+    rows: Number
+    flight: Flight
+    sharded: Number
+    mode: Count
+    over_x: Number
+    over_y: Number
+    of_gathered: Bytes
+    of_gradient: Bytes
+    of_table: Bytes
+    gradient_of_table: Bytes
+    gathered_table: Bytes
+
+    def tokens(self, each: PerToken) -> Bytes:
+        """Bytes of all tokens of a micro-step."""
+        return self.rows * each.whole + self.over_y * each.over_y + self.over_x * (each.over_x + each.scores)
+
+    def weights(self, gathered: Table, gradients: Number = 0.0, tables: Number = 0.0) -> Bytes:
+        """Bytes of gathered weights, and of gradients of layers and tables that are being scattered.
+
+        A reduce-scatter holds what it sends and what it receives. Where Z is 1 nothing is gathered, and a product in
+        the format of the accumulated gradient is written there at once.
+        """
+        held = self.of_gathered * np.array(gathered, dtype=float).ravel()[self.mode] + self.of_gradient * gradients
+        return held + self.of_table * tables if tables else held
+
+
+def fullest(job: Job, layout: Layout) -> Moment:
+    """The fullest moment of a micro-step, for one layout or many."""
+    at = _setting(job, layout)
+    found: Moment | None = None
+    for moment in _moments(at):
+        found = moment if found is None else found.or_fuller(moment)
+    assert found is not None  # noqa: S101 - a model has layers
+    return found
+
+
+def _setting(job: Job, layout: Layout) -> _Setting:
+    settings, layers = job.settings, [layer for _, layer in job.model.layers()]
+    rotary = not any(isinstance(layer, Embedding) and layer.learned_positions for layer in layers)
+    rows, sharded, tensor = job.rows(layout), 1.0 * (layout.z > 1), 1.0 * layout.x * layout.y
+    flight = Flight(
+        element=settings.activation_bytes,
+        flash=settings.flash_attention,
+        sequences=1.0 * layout.micro_batch,
+        sequence=job.sequence,
+        rotary=rotary,
+        split=1.0 * (np.asarray(layout.recompute) != RECOMPUTES.index("selective")),
+    )
+    table = _table(job, layout)
+    unsent = settings.gradient_bytes / tensor
+    sent = unsent * (1.0 + sharded / layout.z)
+    return _Setting(
+        job=job,
+        layout=layout,
+        rows=rows,
+        flight=flight,
+        sharded=sharded,
+        mode=np.asarray(layout.recompute) * len(WEIGHT_CACHES) + layout.weight_cache,
+        over_x=rows / layout.x,
+        over_y=rows / layout.y,
+        of_gathered=sharded * settings.weight_bytes / tensor,
+        of_gradient=sent if flight.copies else sent * sharded,
+        of_table=sent * table,
+        gradient_of_table=unsent * table,
+        gathered_table=sharded * table * settings.weight_bytes / tensor,
+    )
+
+
+def _moments(at: _Setting) -> Iterator[Moment]:
+    job, layout = at.job, at.layout
+    before: Bytes = 0.0
+    for block in job.model.blocks:
+        stored, again = _stored(at, block)
+        before = before + stored
+        yield Moment(before, again, *_backward(at, block, last=True), 0.0 * layout.x)
+        if block.repeat > 1:  # two more gradients are under way
+            earlier = before - stored / block.repeat
+            yield Moment(earlier, again, *_backward(at, block, last=False), 0.0 * layout.x)
+    heads = [layer for layer in job.model.layers() if isinstance(layer[1], Head)]
+    if heads:
+        yield _loss(at, before)
+    if any(isinstance(layer, Embedding) for _, layer in job.model.layers()):
+        yield _end(at)
+
+
+def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
+    """(kept by all repeats of a block, by the one that is recomputed beside that), by mode of recomputation."""
+    everything = block_activations(block, at.job.settings, at.job.sequence)
+    full, lean = everything.on(at.layout), everything.on(at.layout, scores=False)
+    if not block.checkpointed:
+        return at.rows * block.repeat * full, 0.0 * at.rows * full
+    least = block_input(block, at.job.settings).on(at.layout)
+    stored = np.where(at.layout.recompute == 0, full, np.where(at.layout.recompute == 1, lean, least))
+    return at.rows * block.repeat * stored, at.rows * (full - stored)
+
+
+def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
+    """(in flight, weights) at the fullest moment of the backward pass of a block's last repeat, or the one before.
+
+    What layers behind the one at work have kept is free by then, so that it is taken off what is in flight.
+    """
+    most: Bytes | None = None
+    weights: Bytes = 0.0
+    for one in _worth_a_look(list(_candidates(at, block, last=last))):
+        held = at.weights(one.gathered, one.gradients, one.tables)
+        both = held + at.tokens(one.tokens)
+        weights = held if most is None else np.where(both > most, held, weights)
+        most = both if most is None else np.maximum(most, both)
+    waiting = _heads(at)[0] * at.sharded * at.gradient_of_table
+    return (0.0 * at.rows if most is None else most - weights), weights + waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A moment of a block's backward pass: bytes a token, and elements of weights by recomputation and cache."""
+
+    tokens: PerToken
+    gathered: Table
+    gradients: float
+    tables: float
+
+    def within(self, other: "_Candidate") -> bool:
+        """Whether another is at least as full on every grid."""
+        pairs = [(getattr(self.tokens, f.name), getattr(other.tokens, f.name)) for f in fields(PerToken)]
+        pairs += [(self.gradients, other.gradients), (self.tables, other.tables)]
+        pairs += [pair for rows in zip(self.gathered, other.gathered, strict=True) for pair in zip(*rows, strict=True)]
+        return all(np.all(mine <= theirs) for mine, theirs in pairs)
+
+
+def _worth_a_look(found: list[_Candidate]) -> list[_Candidate]:
+    """Without those that another covers: few are left, and arithmetic on many layouts is what costs time."""
+    kept_on: list[_Candidate] = []
+    for one in found:
+        if not any(one.within(other) for other in kept_on):
+            kept_on = [other for other in kept_on if not other.within(one)] + [one]
+    return kept_on
+
+
+def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidate]:
+    """Layers from last to first, with the gathered weights and the gradients under way while each works."""
+    residual, freed = block_input(block, at.job.settings), PerToken()
+    linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
+    allowed = _SCATTERS if "reduce-scatter" in at.job.settings.overlap else 0
+    queue = [(1.0 * weight, 0.0) for weight in reversed(linears)]
+    if last:
+        queue = [(0.0, _heads(at)[1])] if block.checkpointed else []
+    left, queue = len(linears), queue[-allowed:] if allowed else []
+    entering = sum(weight for weight, _ in queue), sum(table for _, table in queue)
+    for layer, before in reversed(list(block.split())):
+        gathered = _gathered(at, block, left, at_work=isinstance(layer, Linear), last=last)
+        if isinstance(layer, Linear):
+            queue.append((1.0 * layer.weight, 0.0))
+            left -= 1
+        gradients, tables = sum(weight for weight, _ in queue), sum(table for _, table in queue)
+        for made in in_flight(layer, before, at.flight):
+            yield _Candidate(made - freed + residual, gathered, gradients, tables)
+        if isinstance(layer, Attention):
+            yield _Candidate(run_again(layer, at.flight) - freed + residual, gathered, *entering)
+        freed = freed + kept(layer, before, at.job.settings, at.job.sequence)
+        queue = queue[-allowed:] if allowed else []
+
+
+def _heads(at: _Setting) -> tuple[float, float]:
+    """(1 where a tied table's gradient waits all through the backward pass, 1 where an untied one is being sent)."""
+    heads = [layer for _, layer in at.job.model.layers() if isinstance(layer, Head)]
+    return 1.0 * any(head.tied for head in heads), 1.0 * any(not head.tied for head in heads)
+
+
+def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: bool) -> Table:
+    """Elements of gathered weights while the backward pass of a block has `left` linear layers to go."""
+    linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
+    if not linears:
+        return _cached(at)
+    ahead = "all-gather" in at.job.settings.overlap
+    use = linears[left - 1] if at_work else 0
+    following = left - 1 - at_work
+    same = linears[following] if following >= 0 else 0
+    again = block.repeat > (1 if last else 2)
+    wrapped = {False: linears[-1] * again, True: linears[0] * again}
+    none, full = (use + ahead * (same or wrapped[mode]) for mode in (False, True))
+    remaining = sum(linears[:left])
+    everything = _everything(at) - sum(linears[left:]) - (0 if last else sum(linears))
+    return (
+        (none, everything, everything),
+        (none, everything, everything),
+        (full, remaining + ahead * wrapped[True], everything),
+    )
+
+
+def _everything(at: _Setting) -> int:
+    """Elements of all linear weights."""
+    return sum(block.repeat * layer.weight for block, layer in at.job.model.layers() if isinstance(layer, Linear))
+
+
+def _cached(at: _Setting) -> Table:
+    """Elements of the weights of layers that are there while the loss is computed: cached, or sent for ahead."""
+    every, blocks = _everything(at), [b for b in at.job.model.blocks if any(isinstance(v, Linear) for v in b.layers)]
+    last = [layer.weight for layer in blocks[-1].layers if isinstance(layer, Linear)]
+    ahead = "all-gather" in at.job.settings.overlap
+    kept_on, again = (ahead * last[-1], every, every), (ahead * last[0], ahead * last[0], every)
+    return kept_on, kept_on, again
+
+
+def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
+    """While the head's gradients are computed; logits of several heads are there together."""
+    settings, vocabulary, width = at.job.settings, 0.0 * at.rows, 0
+    for block, layer in at.job.model.layers():
+        if isinstance(layer, Head):
+            vocabulary = vocabulary + block.repeat * 1.0 * at.job.padded_vocabulary(layer.vocabulary, at.layout)
+            width = max(width, layer.width)
+    element = _FP32 + (settings.activation_bytes if at.flight.copies else 0 * settings.activation_bytes)
+    logits = at.rows * vocabulary / (1.0 * at.layout.x * at.layout.y) * element
+    tied, untied = _heads(at)
+    weights = at.weights(_cached(at), tables=untied) + tied * at.gradient_of_table + at.gathered_table
+    part = (at.layout.y > 1) / (1.0 * at.layout.y)  # what the layer before gets of the hidden states' gradient
+    hidden = at.rows * width * settings.activation_bytes * (1.0 + part)
+    return Moment(kept_in_all, 0.0 * logits, hidden, weights, logits)
+
+
+def _end(at: _Setting) -> Moment:
+    """While the embedding's gradient is sent: two layers' gradients are under way, a tied table's is one more."""
+    settings = at.job.settings
+    first = next(block for block in at.job.model.blocks if any(isinstance(layer, Linear) for layer in block.layers))
+    weights = [layer.weight for layer in first.layers if isinstance(layer, Linear)]
+    queue = sum(weights[:_SCATTERS]) if "reduce-scatter" in settings.overlap else 0
+    embedding = next(layer for _, layer in at.job.model.layers() if isinstance(layer, Embedding))
+    hidden = at.rows * embedding.width * settings.activation_bytes
+    flying = hidden + hidden / (1.0 * at.layout.y)
+    waiting = _heads(at)[0] * at.sharded * at.gradient_of_table
+    return Moment(0.0 * hidden, 0.0 * hidden, flying, at.weights(_NOTHING, queue, 1.0) + waiting, 0.0 * hidden)
+
+
+def _table(job: Job, layout: Layout) -> Number:
+    """Elements of the model's largest vocabulary table, padded."""
+    largest: Number = 0.0
+    for _, layer in job.model.layers():
+        if isinstance(layer, (Embedding, Head)):
+            largest = np.maximum(largest, 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width)
+    return largest

@@ -1,0 +1,88 @@
+"""What follows from the time of a step: throughput, utilization, time and node-hours for many tokens, bounds.
+
+FLOPs are counted twice. Model FLOPs are those that training needs, 3 passes: MFU. Hardware FLOPs add what
+recomputation repeats: HFU, the "flop/s" of arXiv 2502.08145 (its 96 B s l h^2 counts four passes). Neither counts the
+attention that the ranks of Y repeat among themselves, which is waste, nor exploits the causal mask.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.step.flops import GemmRate, hardware_flops, model_flops, utilization
+from perfmodel.step.predict import Prediction
+from perfmodel.units import Flops, Number, Seconds, parse
+
+_HOUR = parse("1 h", "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Figures of one layout or many. Rates are of all devices together; `of_peak`, `of_gemm` are shares of theirs.
+
+    `model_of_peak` is MFU and `hardware_of_peak` HFU, against the advertised dense peak; `hardware_of_gemm` is against
+    the rate that large matrix products were measured to reach. `least`, `most`: seconds of a step if everything
+    overlapped, and if nothing did.
+    """
+
+    tokens_rate: Number
+    sequences_rate: Number
+    model_rate: Number
+    hardware_rate: Number
+    model_of_peak: Number
+    hardware_of_peak: Number
+    hardware_of_gemm: Number
+    least: Seconds
+    most: Seconds
+
+
+def derive(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate) -> Derived:
+    """All of it from a prediction that knows computation (flat and full fidelity)."""
+    step, compute = prediction.step, 0.0 if prediction.compute is None else prediction.compute
+    communication = prediction.communication.total
+    model, hardware = model_flops(job) / step, needed_flops(job, layout) / step
+    share = utilization(job, layout, step)
+    return Derived(
+        tokens_rate=job.batch * job.sequence / step,
+        sequences_rate=job.batch / step,
+        model_rate=model,
+        hardware_rate=hardware,
+        model_of_peak=share,
+        hardware_of_peak=share * (hardware / model),
+        hardware_of_gemm=hardware / (layout.gpus * rate.value),
+        least=np.maximum(compute, communication),
+        most=compute + communication,
+    )
+
+
+def needed_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs a step with recomputation, attention counted once: those of the same layout with Y = 1."""
+    return hardware_flops(job, replace(layout, y=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a number of tokens takes: whole steps, seconds, and hours of all nodes together."""
+
+    tokens: int
+    steps: int
+    time: float
+    node_hours: float
+
+
+def train(job: Job, *, gpus: int, tokens: int, step: float) -> Training:
+    """Steps are rounded up, nodes too; the time is that of the steps alone, without start, checkpoints and failures.
+
+    >>> from perfmodel import models
+    >>> from perfmodel.machines import profiles
+    >>> job = Job.of(models.load("gpt-20b"), profiles.load("perlmutter"), batch=2048)
+    >>> found = train(job, gpus=256, tokens=2048 * 2048 * 1000, step=9.0)
+    >>> found.steps, found.time, found.node_hours
+    (1000, 9000.0, 160.0)
+    """
+    steps = math.ceil(tokens / (job.batch * job.sequence))
+    nodes = math.ceil(gpus / job.machine.node_devices)
+    return Training(tokens, steps, steps * step, nodes * steps * step / _HOUR)

@@ -1,0 +1,204 @@
+"""One grid's micro-step played as events on streams: computation, collectives in line, gathers, scatters.
+
+The rules are those of `overlap`, told event by event instead of in closed form; the two agree to rounding.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from perfmodel.errors import PerfmodelError
+from perfmodel.step.overlap import Mode
+from perfmodel.step.stages import Segment, Stage
+from perfmodel.units import parse
+
+Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
+STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters", "data")
+_QUEUES: tuple[Stream, ...] = ("scatters", "data")
+SLOWED = "slowed by scatters and gradients"  # an event of the compute stream in which nothing is computed
+_MOST_PASSES = 100_000
+_MICRO = parse("1 us", "s")  # the unit of Chrome's traces
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that occupies a stream from `start` to `end`, in seconds from the begin of the micro-step."""
+
+    stream: Stream
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class _Player:
+    """The clock of the compute stream and what the other streams hold."""
+
+    mode: Mode
+    now: float = 0.0
+    ends: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
+    queued: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
+    gathered: float = 0.0
+    turned: float = 0.0
+    events: list[Event] = field(default_factory=list)
+
+    def put(self, stream: Stream, name: str, seconds: float) -> None:
+        """One thing after the other."""
+        if seconds > 0:
+            self.events.append(Event(stream, name, self.now, self.now + seconds))
+            self.now += seconds
+
+    def both(self, own: tuple[Stream, str, float], other: tuple[Stream, str, float], kind: str) -> None:
+        """Two things, side by side if `kind` overlaps: each is slowed by what it shares with the other."""
+        if kind not in self.mode.overlap:
+            self.put(*other)
+            self.put(*own)
+            return
+        shared = self.mode.contention * min(own[2], other[2])
+        begin, end = self.now, self.now
+        for stream, name, seconds in (own, other):
+            if seconds > 0:
+                self.events.append(Event(stream, name, begin, begin + seconds + shared))
+                end = max(end, begin + seconds + shared)
+        self.now = end
+
+    def beside_gather(self, first_event: int, begin: float, name: str, seconds: float) -> None:
+        """A gather beside all that was put since `begin`; what ran beside it is stretched evenly."""
+        if "all-gather" not in self.mode.overlap:
+            self.put("gathers", name, seconds)
+            return
+        alone = self.now - begin
+        shared = self.mode.contention * min(alone, seconds)
+        if seconds > 0 and alone > 0:
+            stretch = (alone + shared) / alone
+            for index in range(first_event, len(self.events)):
+                one = self.events[index]
+                if one.stream not in _QUEUES:
+                    start, end = (begin + (time - begin) * stretch for time in (one.start, one.end))
+                    self.events[index] = Event(one.stream, one.name, start, end)
+        if seconds > 0:
+            self.events.append(Event("gathers", name, begin, begin + seconds + shared))
+        self.now = begin + max(alone, seconds) + shared
+
+    def queue(self, stream: Stream, name: str, seconds: float) -> None:
+        """Send something behind what its stream still holds."""
+        if seconds > 0:
+            start = max(self.ends[stream], self.now)
+            self.ends[stream] = start + seconds
+            self.queued[stream] += seconds
+            self.events.append(Event(stream, name, start, self.ends[stream]))
+
+    def finish(self) -> None:
+        """Wait for the longer of the queues; what they took from computation beside them comes at the end.
+
+        Scatters share their links with the gathers of the backward pass, so that both together take their sum at least.
+        """
+        tails = {stream: max(0.0, self.ends[stream] - self.now) for stream in _QUEUES}
+        if self.queued["scatters"]:
+            both = self.queued["scatters"] + self.gathered
+            tails["scatters"] = max(tails["scatters"], both - (self.now - self.turned))
+        self.now += max(tails.values())
+        lost = sum(max(0.0, self.queued[stream] - tails[stream]) for stream in _QUEUES)
+        self.put("compute", SLOWED, self.mode.contention * lost)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pass of a stage in the order of execution."""
+
+    stage: Stage
+    kind: Literal["forward", "recompute", "backward"]
+    gather: float
+
+
+def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
+    """The events of one micro-step of a single layout, and its end; the last one sends the gradients over data."""
+    passes = sum(3 * segment.repeat * len(segment.stages) for segment in parts)
+    if passes > _MOST_PASSES:
+        raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
+    player = _Player(mode)
+    steps = list(_steps(parts, mode))
+    player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        first_event, begin = len(player.events), player.now
+        if step.kind != "forward":
+            player.turned = player.turned or begin
+            player.gathered += step.gather
+        _forward(player, step) if step.kind != "backward" else _backward(player, step.stage)
+        name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
+        player.beside_gather(first_event, begin, name, seconds)
+        if step.kind == "backward":
+            _send(player, step.stage, last=last)
+    player.finish()
+    if last and "data" not in mode.overlap:
+        for segment in parts:
+            for stage in segment.stages:
+                player.put("data", f"reduce {segment.repeat} x {stage.name}", float(segment.repeat * stage.data))
+    return player.events, player.now
+
+
+def _send(player: _Player, stage: Stage, *, last: bool) -> None:
+    """What a backward pass has to send: behind its back, or before the next."""
+    scatter = player.queue if "reduce-scatter" in player.mode.overlap else player.put
+    scatter("scatters", f"scatter {stage.name}", float(stage.scatter))
+    if last and "data" in player.mode.overlap:
+        player.queue("data", f"reduce {stage.name}", float(stage.data))
+
+
+def _steps(parts: tuple[Segment, ...], mode: Mode) -> Iterator[_Step]:
+    """All passes of a micro-step in order, repeats written out."""
+    for segment in parts:
+        for _ in range(segment.repeat):
+            yield from (_Step(stage, "forward", float(stage.gather)) for stage in segment.stages)
+    for segment in reversed(parts):
+        for _ in range(segment.repeat):
+            yield from _steps_back(segment, mode)
+
+
+def _steps_back(segment: Segment, mode: Mode) -> Iterator[_Step]:
+    """A turn of a segment in the backward pass; embedding and head keep the table that they gathered."""
+    if segment.checkpointed and float(mode.full):
+        for stage in segment.stages:
+            yield _Step(stage, "recompute", float(mode.gather_again * stage.gather))
+    for stage in reversed(segment.stages):
+        yield _Step(stage, "backward", float(mode.gather_back * stage.gather) if segment.checkpointed else 0.0)
+
+
+def _forward(player: _Player, step: _Step) -> None:
+    player.put("compute", f"{step.kind} {step.stage.name}", float(step.stage.forward))
+    player.put("collectives", f"reduce {step.stage.name}", float(step.stage.reduce))
+
+
+def _backward(player: _Player, stage: Stage) -> None:
+    player.put("collectives", f"gather gradient {stage.name}", float(stage.wait))
+    player.put("compute", f"recompute attention {stage.name}", float(player.mode.selective * stage.again))
+    player.put("compute", f"input gradient {stage.name}", float(stage.input_gradient))
+    player.both(
+        ("compute", f"weight gradient {stage.name}", float(stage.weight_gradient)),
+        ("collectives", f"reduce gradient {stage.name}", float(stage.reduce_back)),
+        "all-reduce",
+    )
+    player.put("compute", f"backward before {stage.name}", float(stage.others_back))
+
+
+def chrome_trace(events: list[Event], of: Mapping[str, object]) -> dict[str, object]:
+    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, a thread a stream.
+
+    `of`: what was asked; the format keeps it, viewers pass over it.
+    """
+    names = [
+        {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": stream}}
+        for tid, stream in enumerate(STREAMS)
+    ]
+    complete = [
+        {
+            "ph": "X",
+            "pid": 0,
+            "tid": STREAMS.index(event.stream),
+            "name": event.name,
+            "ts": event.start / _MICRO,
+            "dur": (event.end - event.start) / _MICRO,
+        }
+        for event in events
+    ]
+    return {"displayTimeUnit": "ms", "otherData": dict(of), "traceEvents": [*names, *complete]}

@@ -1,0 +1,1 @@
+"""Predictions beside measured and published steps, and calibration."""

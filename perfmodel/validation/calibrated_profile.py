@@ -1,0 +1,59 @@
+"""A calibration as a record, and as a profile laid over the one that it began from."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from perfmodel import __version__
+from perfmodel.errors import PerfmodelError
+from perfmodel.machines import overlay
+from perfmodel.sources import Source
+from perfmodel.units import show
+from perfmodel.validation.calibration import Calibration
+from perfmodel.validation.fit_parameters import Change, adjusted
+from perfmodel.validation.scores import mean_error
+
+_DIGITS = 6
+_TITLE = "; calibrated"
+
+
+def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) -> str:
+    """The text of a profile over `base`, to be written to `file`: each figure that was fitted, and where it is from."""
+    if not found.fitted:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_alone)
+        raise PerfmodelError(
+            f"the rows determine no parameter, so there is no profile to write ({reasons}); more grids, or more "
+            "--rounds of perfmodel run, determine more"
+        )
+    key = overlay.source_key(found.machine, "FIT")
+    source = Source("measured", ", ".join(measured), overlay.written_on(measured), _note(found))
+    changes = found.changes()
+    machine = adjusted(found.machine, changes, key, source)
+    named = replace(machine, name=file.stem, title=f"{machine.title.removesuffix(_TITLE)}{_TITLE}")
+    return "\n".join([*overlay.head(named, base, key, file), *_lines(changes, key)]) + "\n"
+
+
+def _note(found: Calibration) -> str:
+    names = ", ".join(one.adjustment.name for one in found.fitted)
+    before, after, held_out = (mean_error(sizes) for sizes in (found.before, found.after, found.held_out))
+    errors = f"{before} before, {after} after, {held_out} on steps left out"
+    return f"fitted to {len(found.rows)} steps by perfmodel calibrate {__version__}: {names}; mean error {errors}"
+
+
+def _lines(changes: Sequence[Change], key: str) -> list[str]:
+    """Figures by block, in the order in which they came."""
+    lines = []
+    for block in dict.fromkeys(change.block for change in changes):
+        mine = [change for change in changes if change.block == block]
+        lines.append(f"{block}:")
+        lines += [f"  {one.field}: {_figure(one, key)}" for one in mine if one.shape is None]
+        entries = [(*one.shape, _figure(one, key)) for one in mine if one.shape]
+        lines += ["  inside:"] if entries else []
+        for inner, size, rate in entries:
+            lines += [f"    - inner: {inner}", f"      size: {size}", f"      bandwidth: {rate}"]
+    return lines
+
+
+def _figure(change: Change, key: str) -> str:
+    plain = change.unit == "1"
+    return f"{f'{change.value:.{_DIGITS}g}' if plain else show(change.value, change.unit, digits=_DIGITS)} [{key}]"

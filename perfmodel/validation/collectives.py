@@ -1,0 +1,79 @@
+"""Steps term by term: collectives as the model counts and times them beside what the launcher counted and timed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfmodel.machines.collective_times import Operation
+from perfmodel.step.flops import gemm_rate
+from perfmodel.step.predict import predict
+from perfmodel.step.traffic import traffic
+from perfmodel.validation.blame import Parts
+from perfmodel.validation.compare import Compared
+from perfmodel.validation.measured_steps import Timed
+
+Key = tuple[Operation, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One operation on one axis in the step of one row; None where one of the two knows nothing of it."""
+
+    line: int
+    operation: Operation
+    axis: str
+    predicted: Timed | None
+    measured: Timed | None
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.operation} over {self.axis}"
+
+
+def terms(one: Compared) -> list[Term]:
+    """Every collective of a row's step whose calls were timed, predicted beside measured."""
+    if not one.row.timed:
+        return []
+    measured = {(timed.operation, timed.axis): timed for timed in one.row.timed}
+    predicted = _predicted(one)
+    keys = dict.fromkeys([*measured, *predicted])
+    return [Term(one.row.line, *key, predicted.get(key), measured.get(key)) for key in keys]
+
+
+def predicted_and_timed(one: Compared) -> list[Timed]:
+    """What was timed of a row's collectives and is predicted to take time, too."""
+    return [term.measured for term in terms(one) if term.measured and term.predicted and term.predicted.seconds > 0]
+
+
+def _predicted(one: Compared) -> dict[Key, Timed]:
+    """The step's collectives by operation and axis; a group of one sends nothing."""
+    found: dict[Key, Timed] = {}
+    for each in traffic(one.job, one.layout):
+        if np.all(each.link.size > 1):
+            key = each.operation, each.link.axis
+            before = found.get(key, Timed(*key, 0.0, 0.0, 0.0))
+            found[key] = replace(
+                before,
+                calls=before.calls + float(each.sent),
+                buffers=before.buffers + float(each.calls * each.buffer),
+                seconds=before.seconds + float(each.total),
+            )
+    return found
+
+
+def parts(one: Compared, of: Sequence[Term]) -> Parts:
+    """What the error of a row's step is split over."""
+    computation = predict(one.job, one.layout, gemm_rate(one.job)).compute
+    return Parts(
+        predicted=one.predicted,
+        measured=one.measured,
+        computation=float(np.asarray(computation)),
+        collectives={term.name: (_seconds(term.predicted), _seconds(term.measured)) for term in of},
+        overlapped=bool(one.job.settings.overlap),
+    )
+
+
+def _seconds(timed: Timed | None) -> float:
+    return timed.seconds if timed else 0.0

@@ -1,0 +1,231 @@
+"""Predictions against figures printed in papers, which `data/published.csv` holds with their citations."""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+import numpy as np
+
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.machines import profiles
+from perfmodel.models.model import Transformer, closed_form_flops
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import AXES, Layout
+from perfmodel.parallel.settings import (
+    AXONN_OVERLAPS,
+    CONTENTION,
+    RECOMPUTES,
+    WEIGHT_CACHES,
+    Overlap,
+    Recompute,
+    Settings,
+    WeightCache,
+)
+from perfmodel.search.search import Space, rank
+from perfmodel.step.flops import gemm_rate
+from perfmodel.step.predict import Prediction, predict
+from perfmodel.units import GIBI, parse
+from perfmodel.validation.compare import model_of
+
+_LADDER = "overlap ladder"
+_FILE = "validation/data/published.csv"
+# What the error of each quantity is an error of, for tables.
+UNITS: Mapping[str, str] = {
+    "step_s": "s",
+    "compute_s": "s",
+    "gain": "times",
+    "tflops": "s",
+    "state_GiB": "GiB",
+    "activations_GiB": "GiB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One figure with its question, a prediction of it, and the layout that this is of."""
+
+    row: Mapping[str, str]
+    layout: Layout
+    predicted: float
+    published: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over published, less 1."""
+        return self.predicted / self.published - 1
+
+
+def rows() -> list[dict[str, str]]:
+    """The shipped figures."""
+    text = files("perfmodel").joinpath(_FILE).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def validate(check: str = "") -> tuple[Published, ...]:
+    """Predict every shipped figure, or those of one check."""
+    found = [row for row in rows() if check in ("", row["check"])]
+    if not found:
+        raise UsageError(f"no check is called {check!r} (known: {', '.join(checks())})")
+    return tuple(predicted(row) for row in found)
+
+
+def checks() -> list[str]:
+    """Kinds of figures, in order."""
+    return list(dict.fromkeys(row["check"] for row in rows()))
+
+
+def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Published:
+    """The grid is the row's own, or the best; the ladder's is the best with everything overlapped."""
+    fixed = {name: int(size) for name, size in (part.split("=") for part in row["grid"].split())}
+    everything = " ".join(sorted(AXONN_OVERLAPS))
+    job = _job(row, row["overlap"] or everything, contention)
+    gain = row["quantity"] == "gain"
+    chosen_for = _job(row, everything, contention) if row["check"].startswith(_LADDER) else job
+    layout, _ = _best(chosen_for, row, () if gain else tuple(fixed.items()))
+    prediction = predict(job, layout, gemm_rate(job))
+    published = float(row["published"])
+    if gain:
+        _, slower = _best(job, row, tuple(fixed.items()))
+        return Published(row, layout, slower / float(prediction.step), published)
+    if row["quantity"] == "tflops":
+        published = _seconds(job, layout, published * parse("1 Tflop/s", "flop/s"))
+    return Published(row, layout, _quantity(row["quantity"], job, prediction), published)
+
+
+@cache
+def _job_of(machine: str, model: str, sequence: int, batch: int, settings: tuple[tuple[str, Any], ...]) -> Job:
+    given = Settings(fidelity="full", **dict(settings))
+    return Job.of(
+        model_of(model, sequence=sequence), profiles.load(machine), batch=batch, sequence=sequence, settings=given
+    )
+
+
+def _job(row: Mapping[str, str], overlap: str, contention: float) -> Job:
+    names = frozenset(cast("Overlap", name) for name in overlap.split() if name != "none")
+    settings = (
+        ("overlap", names),
+        ("contention", contention),
+        ("flash_attention", row["attention"] != "materialized"),
+        ("dropout", row["dropout"] == "yes"),
+        ("bucket", 0.0),  # AxoNN sends each gradient by itself (axonn 0.2.0, sync_gradients: `vectorize` is not there)
+        ("weight_bytes", float(row["weight_bytes"] or 2)),
+    )
+    return _job_of(row["machine"], row["model"], int(row["sequence_length"]), int(row["batch_sequences"]), settings)
+
+
+def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:
+    """The fastest layout with some axes fixed, and its seconds. A whole grid is taken as it is: it ran."""
+    micro_batch = int(row["micro_batch"]) if row["micro_batch"] else None
+    recompute, cache = cast("Recompute", row["recompute"]), cast("WeightCache | None", row["weight_cache"] or None)
+    if len(fixed) == len(AXES) and micro_batch:
+        layout = Layout(
+            **dict(fixed),
+            micro_batch=micro_batch,
+            recompute=RECOMPUTES.index(recompute),
+            weight_cache=WEIGHT_CACHES.index(cache or "forward"),
+        )
+        return layout, float(predict(job, layout, gemm_rate(job)).step)
+    return _searched(
+        job, Space(int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, weight_cache=cache, top=1), fixed
+    )
+
+
+def _searched(job: Job, space: Space, fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:
+    ranking = rank(replace(job, settings=replace(job.settings, fixed=dict(fixed))), space)
+    if not len(ranking):
+        raise PerfmodelError(f"nothing fits {space.gpus} devices of {job.machine.name} for {job.model.name}")
+    return ranking.layouts.take(0), float(ranking.prediction.step[0])  # type: ignore[index]
+
+
+def _quantity(name: str, job: Job, prediction: Prediction) -> float:
+    memory = prediction.memory
+    quantities: dict[str, Callable[[], Any]] = {
+        "step_s": lambda: prediction.step,
+        "tflops": lambda: prediction.step,
+        "compute_s": lambda: slowed_computation(job, prediction),
+        "state_GiB": lambda: (memory.weights + memory.gradients + memory.optimizer) / GIBI,
+        "activations_GiB": lambda: memory.activations / GIBI,
+    }
+    return float(quantities[name]())
+
+
+def slowed_computation(job: Job, prediction: Prediction) -> float:
+    """Seconds of computation as a profiler sees them: alone, and what communication beside it takes from it.
+
+    With h seconds hidden: step = computation + communication - h + contention * h, so that h follows from the step.
+    """
+    if prediction.compute is None:
+        raise PerfmodelError("at paper fidelity there is no computation")
+    contention = job.settings.contention
+    apart = prediction.compute + prediction.communication.total
+    hidden = np.maximum(0.0, apart - prediction.step) / (1 - contention)
+    return float(prediction.compute + contention * hidden)
+
+
+def _seconds(job: Job, layout: Layout, rate: float) -> float:
+    """Seconds of a step that ran at `rate` FLOP/s a device by the closed formula of Narayanan et al. 2021."""
+    shape = job.model.transformer
+    if not isinstance(shape, Transformer):
+        raise PerfmodelError(f"{job.model.name} is no decoder that the closed formula counts")
+    flops = closed_form_flops(
+        batch=job.batch, sequence=job.sequence, layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary
+    )
+    return float(flops / (layout.gpus * rate))
+
+
+_SAME_RUN = ("machine", "model", "gpus", "published")
+_EXACT = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The contention of a machine at which the prediction of `row` is the published figure."""
+
+    row: Mapping[str, str]
+    contention: float
+
+    def same_run(self, row: Mapping[str, str]) -> bool:
+        """Whether a row is the fitted one, or the same figure of the same run under another check."""
+        return all(row[name] == self.row[name] for name in _SAME_RUN)
+
+
+def root(rising: Callable[[float], float], low: float, high: float, *, exact: float = _EXACT) -> float:
+    """Where a rising function is 0 between `low` and `high`, to `exact`: by halving.
+
+    >>> round(root(lambda x: x * x - 2, 0, 2), 3)
+    1.414
+    """
+    if rising(low) > 0 or rising(high) < 0:
+        raise PerfmodelError(f"nothing from {low:g} to {high:g} fits: {rising(low):+.3g} to {rising(high):+.3g}")
+    while high - low > exact:
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2
+
+
+def fits() -> tuple[Fit, ...]:
+    """The fit of every machine that a shipped figure is marked for."""
+    return tuple(Fit(row, _contention(row)) for row in rows() if row["fit"])
+
+
+def _contention(row: Mapping[str, str]) -> float:
+    """From 0, where nothing is lost side by side, to 1, where nothing is won; a step takes longer the more is lost."""
+    return root(lambda contention: predicted(row, contention).error, 0.0, 1.0)
+
+
+def refitted(found: Sequence[Published], fitted: Sequence[Fit]) -> tuple[Published | None, ...]:
+    """The same figures with their machine's fit; None where there is none, and for what is not scored.
+
+    Only times of steps are: what contention takes is shared by computation and communication, in parts not known apart.
+    """
+    of_machine = {fit.row["machine"]: fit for fit in fitted}
+    return tuple(_refitted(one.row, of_machine.get(one.row["machine"])) for one in found)
+
+
+def _refitted(row: Mapping[str, str], fit: Fit | None) -> Published | None:
+    if fit is None or row["quantity"] != "step_s" or fit.same_run(row):
+        return None
+    return predicted(row, fit.contention)

@@ -1,0 +1,44 @@
+"""Embeddings and heads in a block that repeats count as often as the block, as if they were written out."""
+
+import pytest
+
+from machines import job
+from perfmodel.models.layers import Embedding, Head, Linear
+from perfmodel.models.model import Block, Model
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.sharding import sharded_parameters
+from perfmodel.step.memory import occupy
+from perfmodel.step.predict import predict
+from perfmodel.step.traffic import communicate
+
+LAYOUTS = [Layout(1, 1, 1, 1), Layout(2, 2, 2, 2, micro_batch=2), Layout(1, 1, 8, 1, recompute=2, weight_cache=1)]
+LAYERS = {
+    "embedding": Embedding("embedding", 1000, 64, learned_positions=8),
+    "tied head": Head("head", 1000, 64, bias=True),
+    "own head": Head("head", 1000, 64, tied=False),
+}
+
+
+def repeated_and_written_out(layer, times=3):
+    """The same model twice: a block of one layer that repeats, and as many blocks of it."""
+    trunk = Block("trunk", (Linear("linear", 64, 64),))
+    repeated = Model("repeated", 8, (trunk, Block("vocabulary", (layer,), repeat=times)))
+    written = Model("written out", 8, (trunk, *(Block(f"vocabulary {i}", (layer,)) for i in range(times))))
+    return job(repeated), job(written)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("name", LAYERS)
+def test_vocabularies_that_repeat_hold_and_send_what_they_do_written_out(name, layout):
+    repeated, written = repeated_and_written_out(LAYERS[name])
+    assert repeated.model.parameters == written.model.parameters
+    assert sharded_parameters(repeated, layout) == sharded_parameters(written, layout)
+    assert occupy(repeated, layout) == occupy(written, layout)
+    assert communicate(repeated, layout).vocabulary == pytest.approx(communicate(written, layout).vocabulary)
+    assert predict(repeated, layout, None).ring_latency == pytest.approx(predict(written, layout, None).ring_latency)
+
+
+def test_all_parameters_of_heads_that_repeat_are_held():
+    question = job(repeated_and_written_out(LAYERS["own head"])[0].model, vocabulary_multiple=0)
+    held = occupy(question, Layout(1, 1, 1, 1)).weights / question.settings.weight_bytes
+    assert held == question.model.parameters

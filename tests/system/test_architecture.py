@@ -1,0 +1,178 @@
+"""The house rules that a program can check, over the source tree."""
+
+import ast
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from sizes import Definition, functions, sources
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = sources(ROOT / "perfmodel")
+PROGRAM = sources(ROOT / "perfmodel", ROOT / "cli")
+
+LONGEST_FUNCTION = 40
+LONGEST_FILE = 350
+
+# Powers of 1000 and 1024, which are prefixes in disguise, and the decimal fractions that are.
+PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} | {1000.0**-n for n in range(1, 5)}
+# Where such a number counts something that has no unit.
+COUNTS = {
+    ("machine.py", 1024): "the most devices that a node may have",
+    ("settings.py", 2.0**40): "the most that a batch or another count may be",
+    ("search.py", 1e-12): "a relative difference that is rounding",
+}
+# Calls and names that belong to the command line: the library returns values and raises errors.
+EDGE_CALLS = {"print", "input", "exit", "quit", "breakpoint"}
+EDGE_NAMES = {"sys.exit", "sys.stdout", "sys.stderr", "sys.argv", "os.environ", "os.getenv", "os._exit"}
+
+pytestmark = pytest.mark.checkout
+
+
+def named(path: Path) -> str:
+    """What a failure shows: the path in the tree."""
+    return str(path.relative_to(ROOT))
+
+
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def number(node: ast.AST) -> float | None:
+    """The number that a literal, or a power of two literals (2**30), stands for."""
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = number(node.operand)
+        return None if value is None else -value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, exponent = number(node.left), number(node.right)
+        return None if base is None or exponent is None else base**exponent
+    return None
+
+
+def prefixes(path: Path) -> list[tuple[int, float]]:
+    """Line and value of each number that should have been written with its unit."""
+    found = [(node.lineno, number(node)) for node in ast.walk(tree(path)) if isinstance(node, ast.expr)]
+    return [(line, value) for line, value in found if value in PREFIXES and (path.name, value) not in COUNTS]
+
+
+def edge_names(path: Path) -> list[str]:
+    """Uses of what belongs to the command line."""
+    names = [ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)]
+    calls = [
+        node.func.id for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    return [name for name in names if name in EDGE_NAMES] + [call for call in calls if call in EDGE_CALLS]
+
+
+def undocumented(path: Path) -> list[str]:
+    """Public functions, classes and methods without a docstring, and the module itself."""
+    module = tree(path)
+    nodes = [("module", module), *public(module)]
+    return [name for name, node in nodes if ast.get_docstring(node) is None]
+
+
+def public(node: ast.Module | ast.ClassDef) -> list[tuple[str, ast.AST]]:
+    """Public definitions in a module or class; what is inside a function is that function's own affair."""
+    here = [child for child in node.body if isinstance(child, Definition) and not child.name.startswith("_")]
+    inside = [member for child in here if isinstance(child, ast.ClassDef) for member in public(child)]
+    return [(child.name, child) for child in here] + inside
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the tree and keep what it says."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+
+
+def imported_by(statements: str, names: str) -> str:
+    """Which of `names` a fresh interpreter imports, or would if they were installed, while it runs `statements`."""
+    watch = f"""
+import importlib.util, sys
+names, asked = set({names.split()!r}), set()
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name in names:
+            asked.add(name)
+sys.meta_path.insert(0, Watch())
+{statements}
+sys.meta_path.pop(0)
+print("imported:", *sorted(name for name in asked if name in sys.modules or importlib.util.find_spec(name) is None))
+"""
+    done = run(sys.executable, "-c", watch)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("path", [path for path in LIBRARY if path.name != "units.py"], ids=named)
+def test_prefixes_are_written_in_units_only(path):
+    assert prefixes(path) == []
+
+
+def test_a_prefix_is_seen_in_each_spelling(tmp_path):
+    source = tmp_path / "sample.py"
+    source.write_text('"""1e9"""\na = 1e9\nb = 2**30\nc = 10**-6\nd = 1024\ne = 1 << 15\nf = 2**53\n')
+    assert [line for line, _ in prefixes(source)] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=named)
+def test_the_library_leaves_the_terminal_and_the_environment_alone(path):
+    assert edge_names(path) == []
+
+
+@pytest.mark.parametrize("path", PROGRAM, ids=named)
+def test_functions_are_short(path):
+    assert [function for function in functions(path) if function.code_lines > LONGEST_FUNCTION] == []
+
+
+@pytest.mark.parametrize("path", PROGRAM, ids=named)
+def test_files_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize("path", PROGRAM, ids=named)
+def test_every_public_name_has_a_docstring(path):
+    assert undocumented(path) == []
+
+
+def test_a_function_is_measured_without_docstring_comments_and_blank_lines(tmp_path):
+    source = tmp_path / "sample.py"
+    source.write_text('def f():\n    """Two\n    lines."""\n\n    # why\n    a = """x\n\n    y"""\n    return a\n')
+    assert [function.code_lines for function in functions(source)] == [5]
+
+
+def test_imports_point_down():
+    done = run(str(Path(sysconfig.get_path("scripts"), "lint-imports")), "--no-cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_module_of_the_library_but_the_launcher_imports_torch_pandas_or_scipy():
+    walk = """
+import importlib, pkgutil, perfmodel
+for module in pkgutil.walk_packages(perfmodel.__path__, "perfmodel."):
+    if not module.name.startswith("perfmodel.launch."):
+        importlib.import_module(module.name)
+"""
+    assert imported_by(walk, "torch pandas scipy") == "imported:"
+
+
+def test_what_starts_the_ranks_is_there_without_torch():
+    asked = "from perfmodel.launch.processes import environment, experiment, selection, results, runner"
+    assert imported_by(asked, "torch pandas scipy") == "imported:"
+
+
+@pytest.mark.parametrize("words", [(), ("run",)], ids=lambda words: " ".join(words) or "perfmodel")
+def test_help_loads_nothing_slow(words):
+    ask = f"""
+from perfmodel_cli.app import main
+sys.argv = {["perfmodel", *words, "--help"]}
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+"""
+    assert imported_by(ask, "numpy pandas scipy torch yaml rich") == "imported:"
