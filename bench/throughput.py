@@ -83,7 +83,7 @@ def answer(question: Question) -> Answer:
     """Search once, in this process, set up as the program's is."""
     keep_freed_memory()
     job = Job.of(models.load(question.model), profiles.load(question.machine), batch=question.batch)
-    space = Space(question.gpus, tuple(range(len(PLACEMENTS))) if question.any_order else (0,))
+    space = Space(gpus=question.gpus, placements=tuple(range(len(PLACEMENTS))) if question.any_order else (0,))
     start = time.process_time()
     if question.in_full:
         searched, evaluated = evaluate(job, space)

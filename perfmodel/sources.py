@@ -26,7 +26,7 @@ _DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 _FIGURE = re.compile(r"(.*\S)\s*\[([A-Za-z0-9_.+-]+)\]\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Who says so: a vendor's page, a measurement, a paper, or ourselves (assumed); where and when it was read."""
 
@@ -57,7 +57,7 @@ class Figure:
     def origin(self) -> str:
         """The source in a few words, for people.
 
-        >>> Figure(1.0, "GKL", Source("vendor", address="a page", date="2024-10-22")).origin
+        >>> Figure(1.0, "GKL", Source(kind="vendor", address="a page", date="2024-10-22")).origin
         'vendor [GKL]'
         """
         return f"{self.source.kind} [{self.key}]"
@@ -68,7 +68,7 @@ def figure(text: str, unit: str, sources: Mapping[str, Source], lowest: str = ""
 
     `lowest`: where less is plausible than for other figures of the unit.
 
-    >>> figure("25 GB/s [OWN]", "B/s", {"OWN": Source("assumed", note="for this example")}).value
+    >>> figure("25 GB/s [OWN]", "B/s", {"OWN": Source(kind="assumed", note="for this example")}).value
     25000000000.0
     """
     match = _FIGURE.fullmatch(text) if len(text) <= _LONGEST else None

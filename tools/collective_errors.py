@@ -214,7 +214,9 @@ def _measured(rows: list[Row]) -> MeasuredTable:
     ]
     inner = int(_path(first.machine, first.nodes, first.devices).inner)
     operation: Any = first.operation.replace("_", "-")
-    return MeasuredTable.of(Timings(operation, first.devices, "", sizes, tuple(lines), inner), lines)
+    return MeasuredTable.of(
+        Timings(operation=operation, ranks=first.devices, source="", sizes=sizes, rows=tuple(lines), inner=inner), lines
+    )
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ def derived_between(machine: Machine) -> float:
     return network.efficiency.value * network.injection.value * (machine.domain // machine.node_devices)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidths:
     """A machine's group bandwidths as arrays, by (inner, size); `literal`: Eq. 7, at most a device's links.
 
@@ -82,7 +82,15 @@ class Bandwidths:
         count = int(nics.value) * (domain // machine.node_devices) if nics else 1
         links = machine.fabric.device_bandwidth
         most = links.value if links else float("inf")
-        return cls(machine, domain, inside.ravel(), between, most, count, literal)
+        return cls(
+            machine=machine,
+            domain=domain,
+            inside=inside.ravel(),
+            between=between,
+            links=most,
+            nics=count,
+            literal=literal,
+        )
 
     def contained(self, *, inner: Count, size: Count, gpus: Count) -> Count:
         """Whether every group of this shape stays inside a domain (case 1)."""

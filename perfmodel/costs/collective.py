@@ -20,7 +20,7 @@ Term = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain.
 
@@ -38,7 +38,7 @@ class Link:
     issue: Seconds = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
     """One collective of one layer: `buffer` bytes a device (gathered or unreduced), `calls` times a step.
 

@@ -30,7 +30,7 @@ MEMORY_SUSTAINED = 0.85
 GEMM_SUSTAINED = 0.93
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
     """What kernels need to know of one device, in plain SI numbers.
 

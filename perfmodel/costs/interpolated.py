@@ -24,7 +24,7 @@ from perfmodel.numerics import ascending
 Formula: TypeAlias = Callable[[Bytes], Seconds]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MeasuredTable:
     """Times as arrays: of `logarithms` of seconds, a row for each of `nodes` and a column for each of `sizes`.
 
@@ -47,15 +47,19 @@ class MeasuredTable:
         rows = tuple(rows)
         logarithms = np.array([ascending(np.log(row.times)) for row in rows])
         nodes = np.array([float(row.nodes) for row in rows])
-        return cls(timings, source, nodes, np.array(timings.sizes), logarithms)
+        return cls(timings=timings, source=source, nodes=nodes, sizes=np.array(timings.sizes), logarithms=logarithms)
 
     def held(self, along: "Path") -> "Held":
         """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
 
         >>> from perfmodel.costs.nccl import Constants, path
         >>> rows = (TimingRow(2, (1e-4, 4e-4)), TimingRow(8, (2e-4, 8e-4)))
-        >>> table = MeasuredTable.of(Timings("all-gather", 4, "", (1e6, 4e6), rows), rows)
-        >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+        >>> timings = Timings(operation="all-gather", ranks=4, source="", sizes=(1e6, 4e6), rows=rows)
+        >>> table = MeasuredTable.of(timings, rows)
+        >>> at = Constants(
+        ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
+        ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
+        ... )
         >>> found = table.held(path(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
         >>> seconds = [found.override(1.0, size, lambda size: size / 1e9) for size in (2e6, 8e6)]  # the last: twice 4e6
         >>> [round(float(each), 9) for each in seconds]
@@ -67,7 +71,8 @@ class MeasuredTable:
         there = np.asarray(shape & whole & within)
         rows = np.flatnonzero(there)
         nodes = np.broadcast_to(along.nodes, there.shape).ravel()[rows]
-        return Held(self, rows, there.shape, *_between(self.nodes, nodes))
+        low, high, share = _between(self.nodes, nodes)
+        return Held(table=self, rows=rows, shape=there.shape, low=low, high=high, share=share)
 
     def origin(self, buffer: float) -> str:
         """Where the time of a call in a group that the table holds for comes from, in words."""
@@ -79,7 +84,7 @@ class MeasuredTable:
         return f"{measured}, for its largest size, {show(self.sizes[-1], 'B')}, and from there as the formula"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Held:
     """A table and the groups of one axis: which `rows` of them it holds for, and their places among its nodes."""
 

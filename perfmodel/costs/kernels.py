@@ -34,7 +34,7 @@ _ISSUED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built.
 
@@ -71,7 +71,8 @@ def cast(*, elements: Number, part: Part, chip: Chip) -> Seconds:
     Under autocast AxoNN gathers fp32 weights and every product with the weight casts them (axonn 0b6328c,
     intra_layer/fully_connected.py): one read and one write, forward and for dI.
 
-    >>> cast(elements=1e9, part=Part(1, 1, weight=4), chip=Chip(gemm=271e12, memory=1.5e12, units=108)) * 1e3
+    >>> a100 = Chip(gemm=271e12, memory=1.5e12, units=108)
+    >>> cast(elements=1e9, part=Part(rows=1, sequence=1, weight=4), chip=a100) * 1e3
     4.0
     """
     if part.weight == part.element:
@@ -221,7 +222,8 @@ def layer_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0)
 
     >>> from perfmodel.models.layers import Linear
     >>> a100 = Chip(gemm=258.7e12, memory=1.73e12, units=108, host=42e-6)
-    >>> small = layer_times(Linear("qkv", 1024, 3072), part=Part(rows=1024, sequence=1024), chip=a100)
+    >>> qkv = Linear(name="qkv", inputs=1024, outputs=3072)
+    >>> small = layer_times(qkv, part=Part(rows=1024, sequence=1024), chip=a100)
     >>> float(small.forward * 1e6), float(small.backward * 1e6)
     (84.0, 168.0)
     """

@@ -35,7 +35,7 @@ _LARGE_CHUNKS, _SMALL_CHUNKS = 0.92, 0.5  # what a tree reaches of the rate; cor
 _LEAST_SWITCHED = 4  # NCCL lets the switch add for more ranks than this
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
     """What collectives need to know of a machine, as plain floats; rates of a whole domain, `near` in ranks."""
 
@@ -80,7 +80,7 @@ def _or(figure: Figure | None, otherwise: float) -> float:
     return figure.value if figure else otherwise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
     """What the messages of one group meet; made once for a group and used by all its collectives.
 
@@ -117,7 +117,10 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
     tapered network a hop of s nodes leaves its group of nodes with the share s / group_nodes, and all that leave get
     injection / taper together. A rail-only network takes nothing off, since rings and trees keep to their rails.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(
+    ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
+    ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
+    ... )
     >>> found = path(at, inner=1, size=64, inside=False, bandwidth=76e9)
     >>> float(found.nodes), float(found.ll * 1e6), float(found.ll_cost * 1e12)  # 16 * 6 us + 48 * 1 us
     (16.0, 144.0, 78.94736842105263)
@@ -205,7 +208,10 @@ def all_gather(gathered: Bytes, along: Path) -> Seconds:
 
     and the lesser of the two. Valid for n >= 1; one rank takes no time.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(
+    ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
+    ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
+    ... )
     >>> along = path(at, inner=1, size=8, inside=False, bandwidth=70e9)
     >>> round(float(all_gather(1048576, along)) * 1e6, 3)  # 25.4 + 2 * 6 + 6 * 1 + 0.9175 * (28.57 + 52.63)
     117.9
@@ -230,7 +236,10 @@ def all_reduce(buffer: Bytes, along: Path) -> Seconds:
 
     where a tree cuts the buffer into small chunks (short waits, half the rate) or large ones. Valid for n >= 1.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(
+    ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
+    ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
+    ... )
     >>> along = path(at, inner=1, size=64, inside=False, bandwidth=70e9)
     >>> round(float(all_reduce(1048576, along)) * 1e6, 1)  # 25.4 + 8 * 31 + 6 * 13.3 + 2 * 1.048576 / 0.035
     413.0
@@ -241,7 +250,10 @@ def all_reduce(buffer: Bytes, along: Path) -> Seconds:
 def choice(operation: str, buffer: float, along: Path) -> str:
     """Which algorithm and protocol is the fastest for one call, in words.
 
-    >>> at = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+    >>> at = Constants(
+    ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
+    ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
+    ... )
     >>> choice("all-reduce", 1e6, path(at, inner=1, size=64, inside=False, bandwidth=70e9))
     'tree, Simple'
     """

@@ -27,7 +27,7 @@ _MOST_RUNS = 500
 _LONGEST_NAME = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """What is asked of the scheduler, as the user wrote it."""
 

@@ -12,7 +12,7 @@ from perfmodel.jobscripts import flux, lsf, pbs, plain, slurm
 from perfmodel.jobscripts.request import Line, Request
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One scheduler.
 

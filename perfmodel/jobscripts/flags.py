@@ -24,7 +24,7 @@ _LIGHTNING_NAMES = {"bf16": "bf16-mixed", "fp16": "16-mixed", "fp32": "32-true"}
 _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is run on every grid alike. `model` and `machine` are as the user named them.
 

@@ -18,7 +18,7 @@ _ONCE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "forward"), ("none"
 _TWICE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "none"), ("full", "forward"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
     """One framework, and where what is said of it was read.
 
@@ -188,32 +188,34 @@ FRAMEWORKS: Mapping[str, Framework] = {
     one.name: one
     for one in (
         Framework(
-            "perfmodel",
-            "perfmodel run --help",
+            name="perfmodel",
+            source="perfmodel run --help",
             orders=(AXONN, PAPER),
             program=("perfmodel",),
             refuses=_any_grid,
             vendors=(*_GPUS, "CPU"),
         ),
         Framework(
-            "axonn-nanogpt",
-            "axonn-ai/nanoGPT commit 59cc1f0, train_pm.py and config/train_gpt_neox_20B.py",
+            name="axonn-nanogpt",
+            source="axonn-ai/nanoGPT commit 59cc1f0, train_pm.py and config/train_gpt_neox_20B.py",
             orders=(AXONN,),
             program=("python", "-u", "train_pm.py"),
             refuses=_axonn_nanogpt,
             modes=(("none", "none"), ("full", "none")),  # AxoNN's easy mode gathers for every pass
         ),
         Framework(
-            "megatron-axonn",
-            "axonn-ai/Megatron-AxoNN commit 064236e, arguments.py and pretrain_gpt.py; 728f2fb, data_samplers.py",
+            name="megatron-axonn",
+            source=(
+                "axonn-ai/Megatron-AxoNN commit 064236e, arguments.py and pretrain_gpt.py; 728f2fb, data_samplers.py"
+            ),
             orders=(AXONN,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_axonn,
             needs="--data-path, --vocab-file and --merge-file",
         ),
         Framework(
-            "litgpt-axonn",
-            "axonn-ai/litgpt commit b5596e9, litgpt/finetune/full.py and run.sh",
+            name="litgpt-axonn",
+            source="axonn-ai/litgpt commit b5596e9, litgpt/finetune/full.py and run.sh",
             orders=(AXONN,),
             program=("python", "-u", "-m", "litgpt", "finetune_full"),
             refuses=_litgpt_axonn,
@@ -222,8 +224,11 @@ FRAMEWORKS: Mapping[str, Framework] = {
             sees_node=True,  # --devices of a node are looked for by each of its ranks
         ),
         Framework(
-            "torchtitan",
-            "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; 018740b, models/llama3/infra; 0.3.0",
+            name="torchtitan",
+            source=(
+                "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; "
+                "018740b, models/llama3/infra; 0.3.0"
+            ),
             orders=(PAPER,),
             program=("python", "-u", "-m", "torchtitan.train"),
             refuses=_torchtitan,
@@ -232,16 +237,19 @@ FRAMEWORKS: Mapping[str, Framework] = {
             modes=(*_TWICE, *_ONCE),
         ),
         Framework(
-            "megatron-lm",
-            "NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py; 00caa53, core/distributed/fsdp",
+            name="megatron-lm",
+            source="NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py; 00caa53, core/distributed/fsdp",
             orders=(PAPER,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_lm,
             modes=(*_TWICE, ("selective", "none")),
         ),
         Framework(
-            "deepspeed",
-            "microsoft/DeepSpeed commits 03dc2b9, 0102dcd and 03aecee, config.py and others in deepspeed/runtime/zero",
+            name="deepspeed",
+            source=(
+                "microsoft/DeepSpeed commits 03dc2b9, 0102dcd and 03aecee, "
+                "config.py and others in deepspeed/runtime/zero"
+            ),
             orders=(PAPER,),
             program=(),
             refuses=_deepspeed,

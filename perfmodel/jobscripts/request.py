@@ -17,7 +17,7 @@ class Line:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One grid: what each rank starts, and what has to be so before.
 
@@ -34,7 +34,7 @@ class Run:
     seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A job: where, how much, for how long, and what runs, a rank a device. All is checked, and nothing quoted yet.
 

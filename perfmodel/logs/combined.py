@@ -24,7 +24,7 @@ _DISJOINT = ("mesh", "switch")  # fabrics on which groups of a node do not share
 _Key = tuple[Operation, int, int]  # operation, ranks a node, stride
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What is known of one operation in one group: medians by size, the widest spread, and the line through all."""
 
@@ -41,7 +41,7 @@ class Part:
         return tuple(self.samples[place] for place in self.line.outliers) if self.line else ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
     """All parts, the tables made of them, and what was left out on the way."""
 
@@ -69,14 +69,16 @@ def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers
         problems += log.problems
         if first := _twice(log, seen):
             told = f"the same {len(log.samples)} results as in {first}"
-            problems.append(Problem(log.samples[0].file, log.samples[0].line, told, len(log.samples)))
+            problems.append(
+                Problem(file=log.samples[0].file, line=log.samples[0].line, text=told, rows=len(log.samples))
+            )
             continue
         for sample in log.samples:
             if not _wanted(sample, buffers):
                 continue
             group, reason = _on(sample.group, machine)
             if reason:
-                problems.append(Problem(sample.file, sample.line, reason))
+                problems.append(Problem(file=sample.file, line=sample.line, text=reason))
                 continue
             key = (sample.operation, group.ranks, group.inner)
             by_part.setdefault((key, group), []).append(sample)
@@ -89,7 +91,12 @@ def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers
         problems += left_out
         if kept:
             tables.append(_table(kept, source))
-    return Combined(tuple(parts), tuple(tables), tuple(problems), sum(len(part.samples) for part in parts))
+    return Combined(
+        parts=tuple(parts),
+        tables=tuple(tables),
+        problems=tuple(problems),
+        used=sum(len(part.samples) for part in parts),
+    )
 
 
 def _wanted(sample: Sample, buffers: Buffers) -> bool:
@@ -125,7 +132,7 @@ def _part(operation: Operation, group: Group, samples: Sequence[Sample]) -> Part
     spread = max((max(each) - min(each)) / medians[size] for size, each in times.items())
     sent = np.array([float(traffic(operation, sample.size, group.size)) for sample in samples])
     line = fit(sent, np.array([sample.time for sample in samples]))
-    return Part(operation, group, medians, tuple(samples), spread, line)
+    return Part(operation=operation, group=group, medians=medians, samples=tuple(samples), spread=spread, line=line)
 
 
 def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
@@ -136,7 +143,11 @@ def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
         kept.remove(fewest)
         first = fewest.samples[0]
         told = f"{fewest.operation} of {fewest.group.words}: {len(fewest.medians)} sizes, of which the other numbers of"
-        left_out.append(Problem(first.file, first.line, f"{told} nodes share fewer than two", len(fewest.samples)))
+        left_out.append(
+            Problem(
+                file=first.file, line=first.line, text=f"{told} nodes share fewer than two", rows=len(fewest.samples)
+            )
+        )
     shared = _sizes(kept) if kept else set()
     for part in kept:
         lost = [size for size in part.medians if size not in shared]
@@ -147,7 +158,7 @@ def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
             if len(lost) > 1:
                 ends = f"{len(lost)} sizes from {show(lost[0], 'B')} to {show(lost[-1], 'B')} are"
             text = f"{ends} not in the table, since not all numbers of nodes have them"
-            left_out.append(Problem(first.file, first.line, text, rows))
+            left_out.append(Problem(file=first.file, line=first.line, text=text, rows=rows))
     return kept, left_out
 
 
@@ -158,7 +169,14 @@ def _sizes(parts: Sequence[Part]) -> set[float]:
 def _table(parts: Sequence[Part], source: str) -> Timings:
     first, sizes = parts[0], sorted(_sizes(parts))
     rows = tuple(TimingRow(part.group.nodes, tuple(part.medians[size] for size in sizes)) for part in parts)
-    return Timings(first.operation, first.group.ranks, source, tuple(sizes), rows, first.group.inner)
+    return Timings(
+        operation=first.operation,
+        ranks=first.group.ranks,
+        source=source,
+        sizes=tuple(sizes),
+        rows=rows,
+        inner=first.group.inner,
+    )
 
 
 def import_record(found: Combined, file: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _CONFIDENCE = 0.95
 _FEWEST = 4  # points for an interval
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A fitted line; the intervals hold 95 %, None where there are too few points.
 
@@ -64,12 +64,16 @@ def fit(sent: Array, times: Array) -> Line | None:
     beta = 1 / float(line[1])
     spread = _spread(line, sent, errors / sigma) * sigma
     if len(times) < _FEWEST or not np.all(np.isfinite(spread)):
-        return Line(float(line[0]), beta, None, None, typical, outliers)
+        return Line(
+            alpha=float(line[0]), beta=beta, alpha_interval=None, beta_interval=None, error=typical, outliers=outliers
+        )
     wide = _quantile(len(times) - 2) * spread
     alphas = max(0.0, float(line[0] - wide[0])), float(line[0] + wide[0])
     slow = 1 / float(line[1] + wide[1])
     betas = slow, 1 / float(line[1] - wide[1]) if line[1] > wide[1] else math.inf
-    return Line(float(line[0]), beta, alphas, betas, typical, outliers)
+    return Line(
+        alpha=float(line[0]), beta=beta, alpha_interval=alphas, beta_interval=betas, error=typical, outliers=outliers
+    )
 
 
 def _errors(line: Array, sent: Array, times: Array) -> Array:

@@ -62,11 +62,15 @@ class _Run:
         try:
             of = self._of(pieces, told)
         except PerfmodelError as error:
-            return Log((), (Problem(self._file, self._line, str(error), len(pieces)),))
+            return Log((), (Problem(file=self._file, line=self._line, text=str(error), rows=len(pieces)),))
         samples: list[Sample] = []
         problems: list[Problem] = []
         if not _END.search(self._text):
-            problems.append(Problem(self._file, self._line, "the run has no end; its results so far are used", 0))
+            problems.append(
+                Problem(
+                    file=self._file, line=self._line, text="the run has no end; its results so far are used", rows=0
+                )
+            )
         lines, seen = Lines(self._text), dict[str, int]()
         for place, piece in enumerate(pieces, start=1):
             line = self._line + lines.at(piece.start) - 1
@@ -74,10 +78,14 @@ class _Run:
             try:
                 found = _results(piece, twin if twin != place else None, of)
             except PerfmodelError as error:
-                problems.append(Problem(self._file, line, f"result {place}: {error}"))
+                problems.append(Problem(file=self._file, line=line, text=f"result {place}: {error}"))
             else:
-                samples += [Sample(*of, size, time, self._file, line, where) for size, time, where in found]
+                samples += [self._sample(of, line, *each) for each in found]
         return Log(tuple(samples), tuple(problems), self._facts())
+
+    def _sample(self, of: tuple[Operation, Group], line: int, size: float, time: float, place: Place) -> Sample:
+        operation, group = of
+        return Sample(operation=operation, group=group, size=size, time=time, file=self._file, line=line, place=place)
 
     def _pieces(self) -> list[Piece]:
         if self._results is None:
@@ -172,13 +180,13 @@ def _ranks(config: Mapping[str, Any]) -> list[Member]:
         host = _word(device.get("hostname"))
         if rank is None or group is None or not host:
             raise PerfmodelError("its list of devices has an entry without rank, group or host")
-        listed.append(Member(rank, group, host, _word(device.get("device_info"))))
+        listed.append(Member(rank=rank, group=group, host=host, device=_word(device.get("device_info"))))
     if each * len(listed) > _MOST:
         raise PerfmodelError(f"{len(listed)} processes of {each} devices each are more than {_MOST}")
     if any(member.rank % each for member in listed):  # a list of all ranks
         return listed
     return [
-        Member(member.rank + more, member.group, member.host, member.device)
+        Member(rank=member.rank + more, group=member.group, host=member.host, device=member.device)
         for member in listed
         for more in range(each)
     ]  # fmt: skip

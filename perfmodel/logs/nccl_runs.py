@@ -33,7 +33,7 @@ _END = re.compile(r"#\s*Out of bounds values\s*:\s*\d+\s*(\S*)")
 _BOTH: tuple[Place, ...] = ("out-of-place", "in-place")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A rank of a run."""
 
@@ -43,7 +43,7 @@ class Member:
     device: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Run:
     """One run as far as it has been read; `ends` counts the last lines met before the next run began."""
 
@@ -66,7 +66,7 @@ class Run:
         return words[words.index("time") :] if "time" in words else []
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Reader:
     runs: list[Run] = field(default_factory=list)
     facts: dict[str, None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Reader:
         """The run that a line of its head belongs to: the present one until that has rows, else a new one."""
         if not self.runs or self.runs[-1].heading or self.runs[-1].ends:
             name = next(iter(self.names)) if len(self.names) == 1 else ""
-            self.runs.append(Run(line, name, group=self.group))
+            self.runs.append(Run(line=line, name=name, group=self.group))
             self.names = set()
             self.group = None
         return self.runs[-1]
@@ -125,11 +125,11 @@ class _Reader:
 
     def member(self, line: int, found: re.Match[str]) -> None:
         rank, group, host, device = found.groups()
-        self.run(line).members.append(Member(int(rank), int(group or 0), host, device.strip()))
+        self.run(line).members.append(Member(rank=int(rank), group=int(group or 0), host=host, device=device.strip()))
         self.facts[device.strip()] = None
 
     def used(self, line: int, found: re.Match[str]) -> None:
-        self.run(line).members.append(Member(int(found[1]), 0, "", found[2].strip()))
+        self.run(line).members.append(Member(rank=int(found[1]), group=0, host="", device=found[2].strip()))
         self.facts[found[2].strip()] = None
 
     def table(self, line: int) -> Run:
@@ -190,7 +190,8 @@ def mingled(of: list[Run]) -> Iterator[Run]:
 def group_of(members: Sequence[Member]) -> Group:
     """The shape of the groups of a run; all must have the same, and one number of ranks on each host.
 
-    >>> ranks = [Member(rank, rank % 2, f"host{rank // 4}", "") for rank in range(8)]  # NCCL_TESTS_SPLIT="MOD 2"
+    >>> split = {rank: rank % 2 for rank in range(8)}  # NCCL_TESTS_SPLIT="MOD 2"
+    >>> ranks = [Member(rank=rank, group=of, host=f"host{rank // 4}", device="") for rank, of in split.items()]
     >>> group_of(ranks)
     Group(nodes=2, ranks=2, inner=2, idle=False)
     """
@@ -211,7 +212,7 @@ def group_of(members: Sequence[Member]) -> Group:
     inner = stride if len(parts) > 1 else 1
     if inner * each > max(hosts.values()) and not spread:
         raise PerfmodelError(f"its groups of {each} ranks a node are no regular choice of the node's ranks")
-    return Group(nodes, each, inner, idle=len(parts) == 1)
+    return Group(nodes=nodes, ranks=each, inner=inner, idle=len(parts) == 1)
 
 
 def _shape(members: Sequence[Member]) -> tuple[int, int, int]:

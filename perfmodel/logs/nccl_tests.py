@@ -36,27 +36,32 @@ def read(text: str, file: str, told: Told) -> Log:
             _refuse_copy(run, whole.setdefault(tuple(row for _, row in run.rows), run.line))
             _take(run, file, told, samples, problems)
         except PerfmodelError as error:
-            problems.append(Problem(file, run.line, str(error), len(run.rows) + len(run.damaged)))
+            problems.append(Problem(file=file, line=run.line, text=str(error), rows=len(run.rows) + len(run.damaged)))
     return Log(tuple(samples), tuple(sorted(problems, key=lambda problem: problem.line)), facts)
 
 
 def _take(run: Run, file: str, told: Told, samples: list[Sample], problems: list[Problem]) -> None:
     operation = _operation(run, told)
     group = group_with(group_of(run.members) if run.members else run.group, told)
-    problems += [Problem(file, line, "a row that is damaged or mixed with other output") for line in run.damaged]
+    problems += [
+        Problem(file=file, line=line, text="a row that is damaged or mixed with other output") for line in run.damaged
+    ]
     seen: dict[str, int] = {}
     for line, row in run.rows:
         if seen.setdefault(row, line) != line:
-            problems.append(Problem(file, line, f"the same row as in line {seen[row]}"))
+            problems.append(Problem(file=file, line=line, text=f"the same row as in line {seen[row]}"))
             continue
         try:
             results = _results(row, run, operation, group)
         except PerfmodelError as error:
-            problems.append(Problem(file, line, str(error)))
+            problems.append(Problem(file=file, line=line, text=str(error)))
         else:
-            samples += [Sample(operation, group, size, time, file, line, place) for size, time, place in results]
+            samples += [
+                Sample(operation=operation, group=group, size=size, time=time, file=file, line=line, place=place)
+                for size, time, place in results
+            ]
     if not run.ends:
-        problems.append(Problem(file, run.line, "the run has no end; its rows so far are used", 0))
+        problems.append(Problem(file=file, line=run.line, text="the run has no end; its rows so far are used", rows=0))
 
 
 def _check(run: Run, *, mixed: bool) -> None:

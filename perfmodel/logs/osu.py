@@ -30,7 +30,7 @@ _LEFT_OVER = 0.01  # of an array that its ranks do not divide
 _ROUNDING = 0.01  # of the time's last printed digit, so that a mean is not above its own maximum
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Run:
     line: int
     name: str
@@ -58,7 +58,9 @@ def read(text: str, file: str, told: Told) -> Log:
             group = None
             facts[line.lstrip("# ")] = None
         elif heading := _HEADING.fullmatch(line):
-            run = run or _Run(place, "", group, problem="rows without a title, so their operation is unknown")
+            run = run or _Run(
+                line=place, name="", group=group, problem="rows without a title, so their operation is unknown"
+            )
             run.unit, run.spread = heading[1], bool(_SPREAD.match(heading[2]))
         elif run is not None and (datatype := _DATATYPE.fullmatch(line)):
             run.element = 1 if datatype[1].endswith("CHAR") else _ELEMENT
@@ -80,7 +82,7 @@ def _begin(line: int, title: re.Match[str], group: Group | None, told: Told) -> 
         problem = f"the run is of {group.words}, not of {said.words} as the options say"
     elif group is None and said is None:
         problem = "the log does not say how many ranks there are; say so with --nodes and --ranks-per-node"
-    return _Run(line, name, group or said, problem=problem)
+    return _Run(line=line, name=name, group=group or said, problem=problem)
 
 
 def _operation(name: str) -> Operation | None:
@@ -90,7 +92,7 @@ def _operation(name: str) -> Operation | None:
 def _close(run: _Run | None, file: str, problems: list[Problem]) -> None:
     """Name the rows of a run that is of no use."""
     if run is not None and run.problem and run.rows:
-        problems.append(Problem(file, run.line, run.problem, run.rows))
+        problems.append(Problem(file=file, line=run.line, text=run.problem, rows=run.rows))
 
 
 def _take(
@@ -103,9 +105,9 @@ def _take(
     line, text = row
     try:
         for size, time in _amounts(text, run, operation, run.group):
-            samples.append(Sample(operation, run.group, size, time, file, line))
+            samples.append(Sample(operation=operation, group=run.group, size=size, time=time, file=file, line=line))
     except PerfmodelError as error:
-        problems.append(Problem(file, line, str(error)))
+        problems.append(Problem(file=file, line=line, text=str(error)))
 
 
 def _amounts(text: str, run: _Run, operation: Operation, group: Group) -> Iterator[tuple[float, float]]:

@@ -46,9 +46,9 @@ class _Row:
 def read(text: str, file: str, told: Told) -> Log:
     """Every sample of a file; what is dropped is named with its line."""
     rows = list(_objects(text) if text.lstrip().startswith(("[", "{")) else _cells(text))
-    problems = [Problem(file, row.line, row.problem) for row in rows if row.problem]
+    problems = [Problem(file=file, line=row.line, text=row.problem) for row in rows if row.problem]
     if text.lstrip().startswith("[") and not text.rstrip().endswith("]"):
-        problems.append(Problem(file, 1, "the list has no end; its results so far are used", 0))
+        problems.append(Problem(file=file, line=1, text="the list has no end; its results so far are used", rows=0))
     by_head: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         if not row.problem:
@@ -58,7 +58,7 @@ def read(text: str, file: str, told: Told) -> Log:
         try:
             of = operation_of(alike[0].holds.get("name", ""), told), _group(alike[0].holds, told)
         except PerfmodelError as error:
-            problems.append(Problem(file, alike[0].line, str(error), len(alike)))
+            problems.append(Problem(file=file, line=alike[0].line, text=str(error), rows=len(alike)))
         else:
             _take(alike, of, file, samples, problems)
     samples.sort(key=lambda sample: sample.line)
@@ -102,7 +102,7 @@ def _completed(names: list[str], cells: int) -> list[str]:
 def _group(holds: Mapping[str, str], told: Told) -> Group:
     """The group of a run, whose size the file says; its nodes are the one node of a process, or else the user's."""
     if "gpus" in holds:
-        return group_with(Group(1, _count(holds, "gpus")), told)
+        return group_with(Group(nodes=1, ranks=_count(holds, "gpus")), told)
     ranks, together, each = (_count(holds, name) for name in ("ranks", "rankspernode", "gpusperrank"))
     if ranks != together:
         text = f"{ranks} ranks in groups of {together} side by side (NCCL_TESTS_SPLIT)"
@@ -130,12 +130,12 @@ def _take(
     for row in rows:
         twin = seen.setdefault(tuple(row.holds.values()), row.line)
         if twin != row.line:
-            problems.append(Problem(file, row.line, f"the same row as in line {twin}"))
+            problems.append(Problem(file=file, line=row.line, text=f"the same row as in line {twin}"))
             continue
         try:
             samples.append(_sample(row, of, file))
         except PerfmodelError as error:
-            problems.append(Problem(file, row.line, str(error)))
+            problems.append(Problem(file=file, line=row.line, text=str(error)))
 
 
 def _sample(row: _Row, of: tuple[Operation, Group], file: str) -> Sample:
@@ -148,4 +148,5 @@ def _sample(row: _Row, of: tuple[Operation, Group], file: str) -> Sample:
     time = time_of(words, size, of)
     if time is None:
         raise PerfmodelError("the row has no time")
-    return Sample(*of, size, time, file, row.line, place)
+    operation, group = of
+    return Sample(operation=operation, group=group, size=size, time=time, file=file, line=row.line, place=place)

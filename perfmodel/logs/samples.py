@@ -30,7 +30,7 @@ _MOST_SIZE = parse("100 TiB", "B")
 _GIGABYTE = parse("1 GB/s", "B/s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Who took part: `ranks` on each of `nodes`, `inner` ranks from one to the next; `idle`: no other group talked."""
 
@@ -55,7 +55,7 @@ class Group:
         return f"{ranks_apart(self.ranks, self.inner)}, on {self.nodes} node{'s' * (self.nodes > 1)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """One measured time of one call; `size` is what an all-gather ends with, or a reduction begins with."""
 
@@ -68,7 +68,7 @@ class Sample:
     place: Place = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What is wrong in a file, and how many rows that cost."""
 
@@ -101,7 +101,7 @@ class Told:
 
     def group(self) -> Group | None:
         """The group, where the user says all of it."""
-        return None if self.nodes is None or self.ranks is None else Group(self.nodes, self.ranks)
+        return None if self.nodes is None or self.ranks is None else Group(nodes=self.nodes, ranks=self.ranks)
 
 
 def operation_named(text: str) -> Operation | None:

@@ -93,7 +93,7 @@ def _group(nodes: int | None, ranks: int | None, each: int | None) -> Group | No
     if nodes is None and each and ranks and ranks % each == 0:
         nodes = ranks // each
     fits = nodes and each and nodes * each > 1 and ranks in (None, nodes * each)
-    return Group(nodes, each) if nodes and each and fits else None
+    return Group(nodes=nodes, ranks=each) if nodes and each and fits else None
 
 
 def _value(words: Sequence[str], options: Sequence[str]) -> int | None:

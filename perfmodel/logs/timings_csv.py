@@ -55,14 +55,14 @@ def read(text: str, file: str, told: Told) -> Log:
                 headed = _headed(cells, f"{file}:{rows.line_num}")
                 continue
             if seen.setdefault(cells, rows.line_num) != rows.line_num:
-                problems.append(Problem(file, rows.line_num, f"the same row as in line {seen[cells]}"))
+                problems.append(Problem(file=file, line=rows.line_num, text=f"the same row as in line {seen[cells]}"))
                 continue
             try:
                 samples.append(_sample(_Row(headed, cells), file, rows.line_num, told))
             except PerfmodelError as error:
-                problems.append(Problem(file, rows.line_num, str(error)))
+                problems.append(Problem(file=file, line=rows.line_num, text=str(error)))
     except csv.Error as error:
-        problems.append(Problem(file, rows.line_num, f"the rest is no CSV: {error}"))
+        problems.append(Problem(file=file, line=rows.line_num, text=f"the rest is no CSV: {error}"))
     return Log(tuple(samples), tuple(problems))
 
 
@@ -133,7 +133,7 @@ def _sample(row: _Row, file: str, line: int, told: Told) -> Sample:
         raise PerfmodelError("the row has no size")
     time = _time(row, operation, group, size)
     check_amounts(size, time)
-    return Sample(operation, group, size, time, file, line)
+    return Sample(operation=operation, group=group, size=size, time=time, file=file, line=line)
 
 
 def _group(row: _Row, told: Told) -> Group:
@@ -146,7 +146,7 @@ def _group(row: _Row, told: Told) -> Group:
     if ranks not in (None, nodes * each):
         raise PerfmodelError(f"{ranks} ranks are not {each} on each of {nodes} nodes")
     inner = row.whole("inner", None)
-    return Group(nodes, each, inner or 1, idle=inner is None)
+    return Group(nodes=nodes, ranks=each, inner=inner or 1, idle=inner is None)
 
 
 def _time(row: _Row, operation: Operation, group: Group, size: float) -> float:

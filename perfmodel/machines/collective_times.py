@@ -20,7 +20,7 @@ class TimingRow:
     times: tuple[MeasuredTime, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
     """Times of one operation in groups of `ranks` members in each node, `inner` ranks from one to the next.
 

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DtypeRates:
     """FLOP/s of one device per number format, dense (never the doubled figure for 2:4 sparsity)."""
 
@@ -49,7 +49,7 @@ class DtypeRates:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """One schedulable device. `gemm` is the rate that large matrix products were measured to reach.
 
@@ -111,7 +111,7 @@ class Node:
         whole(self.cpu_cores, "node.cpu_cores")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
     """Links between the devices of a node.
 
@@ -147,7 +147,7 @@ class Fabric:
             whole(self.domain, "fabric.domain", most=MOST_DEVICES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The network between nodes. `injection` is what a whole node can send, one direction; topology none = one node."""
 
@@ -219,7 +219,7 @@ class BandwidthDatabase:
             raise PerfmodelError(f"the bandwidth of inner {doubled[0][0]}, size {doubled[0][1]} is given twice")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A machine profile, whole."""
 

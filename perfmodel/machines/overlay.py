@@ -36,7 +36,7 @@ def source(files: Sequence[str], facts: Iterable[str], note: str, date: str) -> 
     """Where the tables come from: the logs, when they were written, and the versions that they name."""
     more = [f"and {len(files) - _NAMED} more"] if len(files) > _NAMED else []
     said = "; ".join([*dict.fromkeys(facts), note])
-    return Source("measured", address=", ".join([*files[:_NAMED], *more]), date=date, note=said)
+    return Source(kind="measured", address=", ".join([*files[:_NAMED], *more]), date=date, note=said)
 
 
 def written_on(files: Sequence[str]) -> str:

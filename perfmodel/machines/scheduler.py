@@ -9,7 +9,7 @@ from perfmodel.errors import PerfmodelError
 _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
     """A way into the machine and its limits (empty = no limit known).
 
@@ -38,7 +38,7 @@ class Qos:
             raise PerfmodelError(f"{self.name} allows {self.node_minutes} node-minutes, wanted 1 or more")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentVariable:
     """A variable that a job on this machine sets, and why."""
 
@@ -49,7 +49,7 @@ class EnvironmentVariable:
     one_node: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
     """What a job script needs to know."""
 

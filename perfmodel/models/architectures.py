@@ -18,7 +18,7 @@ _OPT_OFFSET = 2  # OPT's position table starts at its third row
 _NOT_COUNTED = "perfmodel does not count that variant"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """How to read the config.json of one `model_type`."""
 
@@ -235,44 +235,50 @@ def _assumed(*sizes: int | None) -> dict[str, int]:
     return {name: size for name, size in zip(_SIZES, sizes, strict=True) if size is not None}
 
 
+def _architecture(
+    read: Callable[[Config], Transformer], features: str, checked: str, assumed: Mapping[str, int] | None = None
+) -> Architecture:
+    return Architecture(read=read, features=features, checked=checked, assumed=assumed or {})
+
+
 ARCHITECTURES: dict[str, Architecture] = {
-    "bloom": Architecture(_bloom, "LayerNorm, GELU, biases, a norm after the embedding, tied", "bloom-7b1"),
-    "cohere": Architecture(_cohere, "LayerNorm without shift, one a block, SwiGLU, tied", "command-r-v01"),
-    "falcon": Architecture(_falcon, "LayerNorm, one or two a block, GELU, few key-value heads, tied", "falcon-40b"),
-    "gemma": Architecture(
+    "bloom": _architecture(_bloom, "LayerNorm, GELU, biases, a norm after the embedding, tied", "bloom-7b1"),
+    "cohere": _architecture(_cohere, "LayerNorm without shift, one a block, SwiGLU, tied", "command-r-v01"),
+    "falcon": _architecture(_falcon, "LayerNorm, one or two a block, GELU, few key-value heads, tied", "falcon-40b"),
+    "gemma": _architecture(
         _gemma, "RMSNorm, GeGLU, own head size, tied", "gemma-2b", _assumed(256000, 3072, 24576, 28, 16, 16, 8192)
     ),
-    "gemma2": Architecture(
+    "gemma2": _architecture(
         _gemma2, "gemma with four norms a block", "gemma-2-9b", _assumed(256000, 2304, 9216, 26, 8, 4, 8192)
     ),
-    "gemma3_text": Architecture(
+    "gemma3_text": _architecture(
         _gemma3, "gemma2 with query and key norms", "gemma-3-1b", _assumed(262208, 2304, 9216, 26, 8, 4, 131072)
     ),
-    "gpt2": Architecture(_gpt2, "LayerNorm, GELU, biases, learned positions, tied", "gpt2-xl"),
-    "gpt_bigcode": Architecture(_gpt_bigcode, "gpt2 with one key-value head", "starcoder"),
-    "gpt_neo": Architecture(_gpt_neo, "gpt2 without biases for queries, keys and values", "gpt-neo-2.7b"),
-    "gpt_neox": Architecture(_gpt_neox, "LayerNorm, GELU, biases, untied", "gpt-neox-20b"),
-    "gptj": Architecture(_gptj, "one norm a block, biases in the MLP and the head only, untied", "gpt-j-6b"),
-    "granite": Architecture(_llama_biased, "as llama", "granite-3.0-2b"),
-    "llama": Architecture(
+    "gpt2": _architecture(_gpt2, "LayerNorm, GELU, biases, learned positions, tied", "gpt2-xl"),
+    "gpt_bigcode": _architecture(_gpt_bigcode, "gpt2 with one key-value head", "starcoder"),
+    "gpt_neo": _architecture(_gpt_neo, "gpt2 without biases for queries, keys and values", "gpt-neo-2.7b"),
+    "gpt_neox": _architecture(_gpt_neox, "LayerNorm, GELU, biases, untied", "gpt-neox-20b"),
+    "gptj": _architecture(_gptj, "one norm a block, biases in the MLP and the head only, untied", "gpt-j-6b"),
+    "granite": _architecture(_llama_biased, "as llama", "granite-3.0-2b"),
+    "llama": _architecture(
         _llama_biased, "RMSNorm, SwiGLU, grouped queries, biases where asked for, untied unless said", "llama-3-8b",
         _assumed(32000, 4096, 11008, 32, 32, None, 2048),
     ),
-    "mistral": Architecture(
+    "mistral": _architecture(
         _llama, "as llama, never biases; the sliding window is not exploited", "mistral-nemo-12b",
         _assumed(32000, 4096, 14336, 32, 32, 8, 131072),
     ),
-    "opt": Architecture(_opt, "LayerNorm, ReLU, biases, learned positions (two more than named), tied", "opt-6.7b"),
-    "phi": Architecture(_phi, "LayerNorm, one a block, GELU, biases also in the head, untied", "phi-2"),
-    "phi3": Architecture(_llama, "as llama, never biases", "phi-3-mini-4k"),
-    "qwen2": Architecture(
+    "opt": _architecture(_opt, "LayerNorm, ReLU, biases, learned positions (two more than named), tied", "opt-6.7b"),
+    "phi": _architecture(_phi, "LayerNorm, one a block, GELU, biases also in the head, untied", "phi-2"),
+    "phi3": _architecture(_llama, "as llama, never biases", "phi-3-mini-4k"),
+    "qwen2": _architecture(
         _qwen2, "as llama, biases for queries, keys and values", "qwen2.5-7b",
         _assumed(151936, 4096, 22016, 32, 32, 32, 32768),
     ),
-    "qwen3": Architecture(
+    "qwen3": _architecture(
         _qwen3, "as llama, own head size, query and key norms", "qwen3-8b",
         _assumed(151936, 4096, 22016, 32, 32, 32, 32768),
     ),
-    "stablelm": Architecture(_stablelm, "LayerNorm, SwiGLU, biases as qwen2 where asked for", "stablelm-2-1.6b"),
-    "starcoder2": Architecture(_starcoder2, "LayerNorm, GELU, biases, grouped queries, tied", "starcoder2-7b"),
+    "stablelm": _architecture(_stablelm, "LayerNorm, SwiGLU, biases as qwen2 where asked for", "stablelm-2-1.6b"),
+    "starcoder2": _architecture(_starcoder2, "LayerNorm, GELU, biases, grouped queries, tied", "starcoder2-7b"),
 }  # fmt: skip

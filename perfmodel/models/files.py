@@ -21,7 +21,7 @@ from perfmodel.models.model import (
 _FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerEntry:
     """One item of `layers`: a single key that says the kind, and the fields of that kind."""
 
@@ -48,7 +48,7 @@ class LayerEntry:
         return self._given()[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockEntry:
     """One item of `blocks`."""
 
@@ -63,10 +63,15 @@ class BlockEntry:
 
     def block(self) -> Block:
         """The block itself."""
-        return Block(self.name, tuple(entry.layer for entry in self.layers), self.repeat, self.checkpointed)
+        return Block(
+            name=self.name,
+            layers=tuple(entry.layer for entry in self.layers),
+            repeat=self.repeat,
+            checkpointed=self.checkpointed,
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
     """A file: a transformer, which gives its sequence length itself, or blocks with the length beside them."""
 
@@ -94,7 +99,7 @@ class ModelFile:
         """The model that the file describes."""
         if self.transformer is not None:
             return self.transformer.model(self.name)
-        return Model(self.name, self.sequence or 0, tuple(entry.block() for entry in self.blocks))
+        return Model(name=self.name, sequence=self.sequence or 0, blocks=tuple(entry.block() for entry in self.blocks))
 
 
 def load(path: Path) -> Model:

@@ -21,7 +21,7 @@ def positive(**sizes: float) -> None:
             raise PerfmodelError(f"{name} is {size}, wanted a number greater than 0 and at most {_LARGEST}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
     """A fully connected layer, or a convolution: a weight of kernel^2 * inputs * outputs applied at every position.
 
@@ -62,7 +62,7 @@ class Linear:
         return 2.0 * self.weight * self.positions * tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """Scaled dot-product attention; `kv_heads` < `heads` is grouped-query attention. Heads are split over X.
 
@@ -95,7 +95,7 @@ class Attention:
         return 4.0 * self.heads * self.head_dim * sequence * tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Norm:
     """LayerNorm (scale and shift) or RMSNorm (scale) over `width` features, split as the layer before left them.
 
@@ -118,7 +118,7 @@ class Norm:
         return self.width * (2 if self.bias else 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
     """GELU and the like over `width` features, split as a norm's; gated (SwiGLU): two inputs of `width`, one output."""
 
@@ -133,7 +133,7 @@ class Activation:
         positive(width=self.width, positions=self.positions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding:
     """Token table (vocabulary rows split over X*Y, the rest over Z) and learned positions (features split over Y)."""
 
@@ -154,7 +154,7 @@ class Embedding:
         return (self.vocabulary + self.learned_positions) * self.width
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The projection to the vocabulary; tied = it uses the embedding's table."""
 

@@ -26,7 +26,7 @@ __all__ = [
 _MOST_PARAMETERS = 2**53
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Layers that repeat together. A checkpointed block keeps only its input under full recomputation."""
 
@@ -48,7 +48,7 @@ class Block:
                 axis = "x" if isinstance(layer, Linear) and not layer.transposed else "y"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
     """A decoder in the field's words; `model` spells it out as layers.
 
@@ -110,30 +110,40 @@ class Transformer:
         if self.heads * self.head_width != self.hidden:
             return False
         plain = Transformer(
-            self.layers,
-            self.hidden,
-            self.heads,
-            self.vocabulary,
-            self.sequence,
+            layers=self.layers,
+            hidden=self.hidden,
+            heads=self.heads,
+            vocabulary=self.vocabulary,
+            sequence=self.sequence,
             learned_positions=self.learned_positions,
         )
         return plain.model("plain").blocks == self.model("plain").blocks
 
     def model(self, name: str) -> "Model":
         """The same as blocks of layers."""
-        first: tuple[Layer, ...] = (Embedding("embedding", self.vocabulary, self.hidden, self.learned_positions),)
+        first: tuple[Layer, ...] = (
+            Embedding(
+                name="embedding",
+                vocabulary=self.vocabulary,
+                width=self.hidden,
+                learned_positions=self.learned_positions,
+            ),
+        )
         if self.embedding_norm:
             first += (self._norm("embedding norm"),)
-        last = self._norm("final norm"), Head("head", self.vocabulary, self.hidden, self.tied, self.head_bias)
-        blocks = (
-            Block("embedding", first, checkpointed=False),
-            Block("decoder", (*self._attention(), *self._mlp()), repeat=self.layers),
-            Block("head", last, checkpointed=False),
+        last = (
+            self._norm("final norm"),
+            Head(name="head", vocabulary=self.vocabulary, width=self.hidden, tied=self.tied, bias=self.head_bias),
         )
-        return Model(name, self.sequence, blocks, self)
+        blocks = (
+            Block(name="embedding", layers=first, checkpointed=False),
+            Block(name="decoder", layers=(*self._attention(), *self._mlp()), repeat=self.layers),
+            Block(name="head", layers=last, checkpointed=False),
+        )
+        return Model(name=name, sequence=self.sequence, blocks=blocks, transformer=self)
 
     def _norm(self, name: str) -> Norm:
-        return Norm(name, self.hidden, bias=not self.rms_norm)
+        return Norm(name=name, width=self.hidden, bias=not self.rms_norm)
 
     def _attention(self) -> Iterator[Layer]:
         kv_heads = self.kv_heads if self.kv_heads is not None else self.heads
@@ -141,9 +151,15 @@ class Transformer:
         qkv_bias = self.bias if self.qkv_bias is None else self.qkv_bias
         output_bias = self.bias if self.output_bias is None else self.output_bias
         yield self._norm("attention norm")
-        yield Linear("qkv", self.hidden, query + keys_and_values, bias=qkv_bias)
-        yield Attention("attention", self.heads, kv_heads, self.head_width, self.query_key_norm)
-        yield Linear("attention output", query, self.hidden, transposed=True, bias=output_bias)
+        yield Linear(name="qkv", inputs=self.hidden, outputs=query + keys_and_values, bias=qkv_bias)
+        yield Attention(
+            name="attention",
+            heads=self.heads,
+            kv_heads=kv_heads,
+            head_dim=self.head_width,
+            query_key_norm=self.query_key_norm,
+        )
+        yield Linear(name="attention output", inputs=query, outputs=self.hidden, transposed=True, bias=output_bias)
         if self.norms == 4:
             yield self._norm("attention output norm")
 
@@ -152,14 +168,14 @@ class Transformer:
         if self.norms != 1:
             yield self._norm("mlp norm")
         outputs = width * (2 if self.gated else 1)
-        yield Linear("mlp up", self.hidden, outputs, bias=self.bias, shared=self.norms == 1)
-        yield Activation("activation", width, gated=self.gated)
-        yield Linear("mlp down", width, self.hidden, transposed=True, bias=self.bias)
+        yield Linear(name="mlp up", inputs=self.hidden, outputs=outputs, bias=self.bias, shared=self.norms == 1)
+        yield Activation(name="activation", width=width, gated=self.gated)
+        yield Linear(name="mlp down", inputs=width, outputs=self.hidden, transposed=True, bias=self.bias)
         if self.norms == 4:
             yield self._norm("mlp output norm")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A model: blocks of layers, in order, and the sequence length it is trained at unless told otherwise."""
 

@@ -43,7 +43,7 @@ class UNet:
         blocks = []
         for block, same in groupby(self._blocks()):
             blocks.append(replace(block, repeat=len(list(same))))
-        return Model(name, self.positions, tuple(blocks))
+        return Model(name=name, sequence=self.positions, blocks=tuple(blocks))
 
     def _blocks(self) -> Iterator[Block]:
         kept = [_WIDTHS[0]]
@@ -66,13 +66,15 @@ class UNet:
         """A residual block; widths in units of `channels`."""
         wide, narrow, share = inputs * self.channels, outputs * self.channels, 0.25**level
         layers: tuple[Layer, ...] = (
-            Norm("first norm", wide, positions=share, grouped=True),
-            Activation("first activation", wide, positions=share),
-            Linear("first convolution", wide, narrow, kernel=3, positions=share),
-            Norm("second norm", narrow, positions=share, grouped=True),
-            Activation("second activation", narrow, positions=share),
-            Linear("second convolution", narrow, narrow, transposed=True, kernel=3, positions=share),
+            Norm(name="first norm", width=wide, positions=share, grouped=True),
+            Activation(name="first activation", width=wide, positions=share),
+            Linear(name="first convolution", inputs=wide, outputs=narrow, kernel=3, positions=share),
+            Norm(name="second norm", width=narrow, positions=share, grouped=True),
+            Activation(name="second activation", width=narrow, positions=share),
+            Linear(
+                name="second convolution", inputs=narrow, outputs=narrow, transposed=True, kernel=3, positions=share
+            ),
         )
         if wide != narrow:
-            layers += (Linear("skip convolution", wide, narrow, positions=share),)
-        return Block(f"{name}, {inputs} to {outputs}", layers)
+            layers += (Linear(name="skip convolution", inputs=wide, outputs=narrow, positions=share),)
+        return Block(name=f"{name}, {inputs} to {outputs}", layers=layers)

@@ -31,7 +31,7 @@ def factorizations(gpus: int) -> tuple[Array, Array, Array, Array]:
 
 def shapes(gpus: int) -> Layout:
     """Every factorization, unplaced."""
-    return Layout(*factorizations(gpus))
+    return Layout.of(factorizations(gpus))
 
 
 def orders(grids: Layout, placements: tuple[int, ...]) -> Array:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfmodel.costs.nccl import Constants
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One training job, its grid still open. `batch` is in sequences, for all devices together.
 
@@ -57,12 +57,23 @@ class Job:
         )
         bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
         if counted.fidelity != "full":
-            return cls(model, machine, batch, length, counted, bandwidths)
+            return cls(
+                model=model, machine=machine, batch=batch, sequence=length, settings=counted, bandwidths=bandwidths
+            )
         from perfmodel.costs.interpolated import measured_tables  # noqa: PLC0415 - 3 ms that other fidelities do without
         from perfmodel.costs.nccl import Constants  # noqa: PLC0415 - as above
 
         constants, tables = Constants.of(machine), measured_tables(machine)
-        return cls(model, machine, batch, length, counted, bandwidths, constants, tables)
+        return cls(
+            model=model,
+            machine=machine,
+            batch=batch,
+            sequence=length,
+            settings=counted,
+            bandwidths=bandwidths,
+            constants=constants,
+            tables=tables,
+        )
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""

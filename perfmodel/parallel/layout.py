@@ -5,7 +5,8 @@ Axes are the paper's: x, y, z split tensors, data splits the batch. A placement 
 x, y, z, data. They rank grids differently, so both exist.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from itertools import permutations
 from typing import Any, Literal, TypeAlias
 
@@ -36,7 +37,7 @@ def _inside() -> Array:
 _INSIDE = _inside()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """Sizes of the axes, placement, sequences a device processes at once, recomputation and weight cache (indices)."""
 
@@ -48,6 +49,15 @@ class Layout:
     micro_batch: Count = 1
     recompute: Count = 0
     weight_cache: Count = 0
+
+    @classmethod
+    def of(cls, sizes: Iterable[Count], **others: Count) -> "Layout":
+        """From the sizes of the axes in the order of AXES, and what else is not the default.
+
+        >>> Layout.of((1, 2, 32, 4), micro_batch=2) == Layout(x=1, y=2, z=32, data=4, micro_batch=2)
+        True
+        """
+        return cls(**dict(zip(AXES, sizes, strict=True)), **others)
 
     @property
     def gpus(self) -> Count:
@@ -82,9 +92,7 @@ class Layout:
 
     def exchanged(self) -> "Layout":
         """The same with the sizes of x and y exchanged."""
-        return Layout(
-            self.y, self.x, self.z, self.data, self.placement, self.micro_batch, self.recompute, self.weight_cache
-        )
+        return replace(self, x=self.y, y=self.x)
 
     def take(self, rows: Any) -> "Layout":
         """Rows of many layouts: an int gives one layout of plain ints, an index array or mask gives many."""
@@ -97,7 +105,7 @@ class Layout:
     def text(self) -> str:
         """One layout's grid as Gx x Gy x Gz x Gdata.
 
-        >>> Layout(1, 2, 32, 4).text()
+        >>> Layout(x=1, y=2, z=32, data=4).text()
         '1x2x32x4'
         """
         return f"{self.x}x{self.y}x{self.z}x{self.data}"
@@ -130,7 +138,7 @@ def parse_grid(text: str) -> Layout:
     sizes = [size for part in parts if (size := count(part, MOST_DEVICES)) is not None]
     if not len(sizes) == len(parts) == len(AXES):
         raise UsageError(f"{text!r} is no grid; wanted Gx x Gy x Gz x Gdata as four counts, such as 1x2x32x4")
-    grid = Layout(*sizes)
+    grid = Layout.of(sizes)
     if int(grid.gpus) > MOST_DEVICES:
         raise UsageError(f"a grid of {grid.gpus} devices, wanted at most {MOST_DEVICES}")
     return grid

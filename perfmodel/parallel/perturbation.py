@@ -6,7 +6,7 @@ from perfmodel.costs.nccl import Constants
 from perfmodel.parallel.job import Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """One number for each input that is uncertain: its sigma, or a sample's factor."""
 
@@ -22,7 +22,7 @@ class Inputs:
     tables: float  # the last, since it is drawn apart
 
 
-CERTAIN = Inputs(*[0.0] * len(fields(Inputs)))
+CERTAIN = Inputs(**dict.fromkeys((each.name for each in fields(Inputs)), 0.0))
 
 
 def scaled(job: Job, factors: Inputs) -> Job:

@@ -96,7 +96,7 @@ class VocabularyPadding:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableShards:
     """The padded table of a vocabulary must be divisible into flat shards for x * y * z devices, as weights are."""
 
@@ -117,7 +117,7 @@ class TableShards:
         return Divides(self.name, ("x", "y", "z"), (table,)).sentence(layout)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """An axis that the user fixed, or gave a maximum."""
 
@@ -166,9 +166,9 @@ def complaints(rules: tuple[Rule, ...], layout: Layout) -> list[tuple[str, str]]
 def _bounds(settings: Settings) -> Iterator[Rule]:
     for axis in AXES:
         if axis in settings.fixed:
-            yield Bound(FIXED, axis, settings.fixed[axis], settings.fixed[axis])
+            yield Bound(name=FIXED, axis=axis, least=settings.fixed[axis], most=settings.fixed[axis])
         if axis in settings.maximum:
-            yield Bound("above_user_maximum", axis, 1, settings.maximum[axis])
+            yield Bound(name="above_user_maximum", axis=axis, least=1, most=settings.maximum[axis])
 
 
 def _head_rules(model: Model) -> Iterator[Rule]:
@@ -206,4 +206,4 @@ def _vocabulary_rules(job: Job) -> Iterator[Rule]:
         else:
             yield Divides("vocabulary", ("x", "y"), ((vocabulary, "rows of the vocabulary"),))
     for vocabulary, width in sorted(tables):
-        yield TableShards(job, vocabulary, width)
+        yield TableShards(job=job, vocabulary=vocabulary, width=width)

@@ -70,7 +70,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
 BUCKET = parse("64 MiB", "B")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the user says of bytes per element of what is stored and sent, and the switches of the step.
 
@@ -141,7 +141,7 @@ class Settings:
         return Sized(**chosen, master_copy=dtype != "fp32")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sized(Settings):
     """Settings with every size decided, as a job holds them."""
 

@@ -23,7 +23,7 @@ from perfmodel.units import show
 Grid: TypeAlias = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """The best layout of one strategy and its seconds a step, or the reason why it has none."""
 
@@ -76,7 +76,7 @@ def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
     rows = {grid: row for row, grid in enumerate(_grids(found))}
     return tuple(
         _baseline(name, [(rows[grid], grid) for grid in each if grid in rows], found)
-        or Baseline(name, None, None, _why_not(free, space, each))
+        or Baseline(name=name, layout=None, step=None, reason=_why_not(free, space, each))
         for name, each in wanted.items()
     )
 
@@ -85,12 +85,12 @@ def tensor_degrees(job: Job, node: int) -> list[int]:
     """Sizes above 1 that X may have inside a node of `node` devices, largest first."""
     sizes = np.array(divisors(node)[:0:-1], dtype=np.int64)
     rules, ones = grid_rules(job), np.ones_like(sizes)
-    kept: list[int] = sizes[first_broken(rules, Layout(sizes, ones, ones, ones)) == len(rules)].tolist()
+    kept: list[int] = sizes[first_broken(rules, Layout(x=sizes, y=ones, z=ones, data=ones)) == len(rules)].tolist()
     return kept
 
 
 def _layouts(grids: list[Grid]) -> Layout:
-    return Layout(*np.array(grids, dtype=np.int64).T)
+    return Layout.of(np.array(grids, dtype=np.int64).T)
 
 
 def _grids(found: Ranking) -> list[Grid]:
@@ -103,14 +103,14 @@ def _baseline(name: str, rows: list[tuple[int, Grid]], found: Ranking) -> Baseli
     if not rows:
         return None
     row, _ = max(rows, key=lambda each: each[1]) if STRATEGIES[name].widest else min(rows)
-    return Baseline(name, found.layouts.take(row), float(np.asarray(found.prediction.step)[row]))
+    return Baseline(name=name, layout=found.layouts.take(row), step=float(np.asarray(found.prediction.step)[row]))
 
 
 def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
     """The rule that a strategy's grids break, or the memory that the nearest of them lacks."""
     if not grids:
         return "no size above 1 divides the devices, those of a node, and the model's heads and widths"
-    broken = [complaints(grid_rules(job), Layout(*grid)) for grid in grids]
+    broken = [complaints(grid_rules(job), Layout.of(grid)) for grid in grids]
     if all(broken):
         return broken[0][0][1]
     rows = _leanest(job, space, [grid for grid, complaint in zip(grids, broken, strict=True) if not complaint])

@@ -38,7 +38,7 @@ _EQUATIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedCollective:
     """One collective of one layer kind, for one layout."""
 
@@ -61,7 +61,7 @@ class ExplainedCollective:
     equation: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Everything about one layout; `rejections` is empty for a grid that can run."""
 
@@ -89,8 +89,10 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     nearest = nearest_grid(job, space, grid) if rejections else None
     rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
     return Explanation(
-        job, layout, predict(job, layout, rate), rate, tuple(_explained(job, layout)),
-        _compute_equation(job, layout, rate), capacity(job), rejections, nearest,
+        job=job, layout=layout, prediction=predict(job, layout, rate), rate=rate,
+        collectives=tuple(_explained(job, layout)),
+        compute_equation=_compute_equation(job, layout, rate), memory_capacity=capacity(job),
+        rejections=rejections, nearest=nearest,
     )  # fmt: skip
 
 

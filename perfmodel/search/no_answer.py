@@ -149,7 +149,7 @@ def _counts(job: Job, space: Space) -> Array:
     counts = np.unique(np.outer(tensor[tensor <= total], shares[shares <= total]))
     counts = counts[(counts <= total) & ((counts <= machine.node_devices) | (counts % machine.node_devices == 0))]
     state = s.weight_bytes + s.kept_gradient_bytes + s.optimizer_bytes
-    held = sharded_parameters(job, Layout(1, 1, counts, 1)) * state
+    held = sharded_parameters(job, Layout(x=1, y=1, z=counts, data=1)) * state
     possible: Array = counts[(held <= capacity(job)) | s.ignore_memory]
     return possible
 
@@ -158,7 +158,7 @@ def _tensor_degrees(job: Job) -> Array:
     """Products of X and Y that keep every rule with Z and data left aside."""
     rules = tuple(rule for rule in grid_rules(job) if not (isinstance(rule, Bound) and rule.axis in ("z", "data")))
     x, y = (np.array(_common_divisors(rules, axis)) for axis in ("x", "y"))
-    grids = Layout(np.repeat(x, len(y)), np.tile(y, len(x)), 1, 1)
+    grids = Layout(x=np.repeat(x, len(y)), y=np.tile(y, len(x)), z=1, data=1)
     return np.unique(np.asarray(grids.gpus)[first_broken(rules, grids) == len(rules)])
 
 

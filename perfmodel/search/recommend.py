@@ -20,7 +20,12 @@ def answer(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tu
     """The ranking of `space`, deeper than what is shown of it where its uncertainty is asked for."""
     searched = replace(space, top=max(space.top, _EXAMINED)) if uncertain else space
     ranking = no_answer.recommend(job, searched)
-    return ranking, Beside(baselines(job, space), tokens, _doubt(ranking) if uncertain else None, shown=space.top)
+    return ranking, Beside(
+        baselines=baselines(job, space),
+        tokens=tokens,
+        uncertainty=_doubt(ranking) if uncertain else None,
+        shown=space.top,
+    )
 
 
 def _doubt(ranking: Ranking) -> "Uncertainty":

@@ -40,7 +40,7 @@ _DERIVED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What an answer says beside the ranking: other strategies, a training of so many tokens, how sure it is.
 

@@ -41,7 +41,7 @@ class Batch:
         return int(batch) if batch == int(batch) and batch >= 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One count of devices: the best grid in a ranking of one, or the reason why there is none."""
 
@@ -60,8 +60,17 @@ def points(job: Job, space: Space, counts: Sequence[int], batch: Batch) -> Itera
 def _point(job: Job, space: Space, batch: int | None) -> Point:
     gpus = space.gpus
     if batch is None:
-        return Point(gpus, None, None, f"that many sequences a device on {gpus} devices make no whole batch")
+        return Point(
+            gpus=gpus,
+            batch=None,
+            ranking=None,
+            reason=f"that many sequences a device on {gpus} devices make no whole batch",
+        )
     if problem := count_problem(job.machine, gpus):
-        return Point(gpus, batch, None, problem)
+        return Point(gpus=gpus, batch=batch, ranking=None, reason=problem)
     found = rank(replace(job, batch=batch), space)
-    return Point(gpus, batch, found) if len(found) else Point(gpus, batch, None, why_nothing(found))
+    return (
+        Point(gpus=gpus, batch=batch, ranking=found)
+        if len(found)
+        else Point(gpus=gpus, batch=batch, ranking=None, reason=why_nothing(found))
+    )

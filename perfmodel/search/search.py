@@ -27,7 +27,7 @@ _DIGITS = 30  # binary ones that count when times and memory are compared, about
 _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """What is searched. None = any: what is fastest among what fits.
 
@@ -75,7 +75,7 @@ class Shortfall:
     missing: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """The best layouts in order with their predictions, and what became of the others.
 
@@ -145,7 +145,7 @@ class _Best:
 
     def layouts(self) -> Layout:
         """What was kept, best first."""
-        return Layout(*self.kept[:, 2:].astype(np.int64).T)
+        return Layout(**dict(zip(_COLUMNS, self.kept[:, 2:].astype(np.int64).T, strict=True)))
 
     def search(self, grids: Layout) -> None:
         """Try every block of grids."""

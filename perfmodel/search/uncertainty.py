@@ -95,7 +95,7 @@ def sample(
     of_tables = generator.spawn(1)[0]  # so that profiles without tables draw the same numbers as ever
     drawn = [generator.standard_normal((samples, len(names) - 1)), of_tables.standard_normal((samples, 1))]
     columns: Any = np.exp(spread * np.concatenate(drawn, axis=1)).T[:, :, None]
-    factors = Inputs(*columns)  # columns in place of numbers: formulas take either
+    factors = Inputs(**dict(zip(names, columns, strict=True)))  # columns in place of numbers: formulas take either
     rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
     steps = step_time(scaled(ranking.job, factors), ranking.layouts, rate)
     own = np.exp(uncertain.model * generator.standard_normal((samples, len(ranking))))

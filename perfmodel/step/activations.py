@@ -18,7 +18,7 @@ _TOKEN = 8  # bytes of a token's number
 _FP32 = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PerToken:
     """Bytes a token of the sequence: `over_y` is split over Y, `over_x` over X, `scores` (attention) over X too."""
 
@@ -30,13 +30,19 @@ class PerToken:
     def __add__(self, other: "PerToken") -> "PerToken":
         """Term by term."""
         return PerToken(
-            self.over_y + other.over_y, self.over_x + other.over_x, self.scores + other.scores, self.whole + other.whole
+            over_y=self.over_y + other.over_y,
+            over_x=self.over_x + other.over_x,
+            scores=self.scores + other.scores,
+            whole=self.whole + other.whole,
         )
 
     def __sub__(self, other: "PerToken") -> "PerToken":
         """Term by term."""
         return PerToken(
-            self.over_y - other.over_y, self.over_x - other.over_x, self.scores - other.scores, self.whole - other.whole
+            over_y=self.over_y - other.over_y,
+            over_x=self.over_x - other.over_x,
+            scores=self.scores - other.scores,
+            whole=self.whole - other.whole,
         )
 
     def on(self, layout: Layout, *, scores: bool = True) -> Number:
@@ -163,7 +169,7 @@ def _sizes(layer: Attention, setting: "Flight") -> tuple[float, int, float, floa
     return size, queries, size * (queries + 2 * layer.kv_heads * layer.head_dim), size * layer.heads * setting.sequence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flight:
     """What decides on a pass's own memory: bytes an element, kernel, sequences and their length, rotary positions.
 

@@ -22,7 +22,7 @@ _WAITED: tuple[Stream, ...] = ("collectives", "gathers", "scatters", "data")
 _ROUNDING = 2.0**-30  # of what is exposed: a difference of times that is none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
     """Seconds a step that computation waits for each stream of the timeline; `slowed` by what runs beside it."""
 
@@ -51,7 +51,8 @@ def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
 def standstill(events: Iterable[Event], end: float) -> dict[Stream, float]:
     """Seconds in which the compute stream is idle, by the stream that it waits for.
 
-    >>> standstill([Event("gathers", "a", 0.0, 2.0), Event("compute", "b", 1.0, 4.0)], 4.0)
+    >>> gather = Event(stream="gathers", name="a", start=0.0, end=2.0)
+    >>> standstill([gather, Event(stream="compute", name="b", start=1.0, end=4.0)], 4.0)
     {'gathers': 1.0}
     """
     played = list(events)

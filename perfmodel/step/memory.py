@@ -10,7 +10,7 @@ from perfmodel.step.peak_memory import fullest
 from perfmodel.units import Bytes, Count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Bytes on one device, each term on its own; the total is their sum."""
 

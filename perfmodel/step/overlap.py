@@ -24,7 +24,7 @@ _FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
 _NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Mode:
     """How the passes of a layout run, as 0 or 1 (or arrays of them), and what overlaps."""
 
@@ -51,7 +51,7 @@ class Mode:
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
         """Seconds of two things: side by side if `kind` overlaps, else one after the other.
 
-        >>> Mode.of(Layout(1, 1, 1, 1), Sized(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
+        >>> Mode.of(Layout(x=1, y=1, z=1, data=1), Sized(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
         2.1
         """
         if kind not in self.overlap:
@@ -59,7 +59,7 @@ class Mode:
         return np.maximum(first, second) + self.contention * np.minimum(first, second)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Pass:
     """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent.
 
@@ -73,7 +73,7 @@ class Pass:
     data: Seconds = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Turn:
     """Passes that follow one another, the whole of them `repeat` times.
 
@@ -118,7 +118,10 @@ def backward_alone(stage: Stage, mode: Mode) -> Seconds:
 def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
     """The forward pass of a micro-step."""
     return [
-        Turn(tuple(Pass(forward_alone(stage), stage.gather) for stage in segment.stages), segment.repeat)
+        Turn(
+            passes=tuple(Pass(alone=forward_alone(stage), gather=stage.gather) for stage in segment.stages),
+            repeat=segment.repeat,
+        )
         for segment in segments
     ]
 
@@ -132,11 +135,13 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
     for segment in reversed(segments):
         again: list[Pass] = []
         if segment.checkpointed:
-            again = [Pass(forward_alone(stage), mode.gather_again * stage.gather) for stage in segment.stages]
+            again = [
+                Pass(alone=forward_alone(stage), gather=mode.gather_again * stage.gather) for stage in segment.stages
+            ]
         kept, waited = 1.0 * segment.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
         back = [
             Pass(
-                backward_alone(stage, mode),
+                alone=backward_alone(stage, mode),
                 gather=kept * mode.gather_back * stage.gather,
                 waited=waited * stage.scatter,
                 scatter=(1.0 - waited) * stage.scatter,
@@ -144,7 +149,7 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
             )
             for stage in reversed(segment.stages)
         ]
-        turns.append(Turn((*again, *back), segment.repeat, len(again), mode.full))
+        turns.append(Turn(passes=(*again, *back), repeat=segment.repeat, rerun=len(again), full=mode.full))
     return turns
 
 

@@ -28,7 +28,7 @@ Table: TypeAlias = tuple[tuple[float, float, float], ...]
 _NOTHING: Table = ((0.0, 0.0, 0.0),) * 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """Bytes, term by term."""
 
@@ -46,10 +46,11 @@ class Moment:
     def or_fuller(self, other: "Moment") -> "Moment":
         """The fuller of two, layout by layout."""
         fuller = other.total > self.total
-        return Moment(*(np.where(fuller, getattr(other, f.name), getattr(self, f.name)) for f in fields(Moment)))
+        names = [f.name for f in fields(Moment)]
+        return Moment(**{name: np.where(fuller, getattr(other, name), getattr(self, name)) for name in names})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
     """What all moments of one job and layout share, computed once: tokens over X and Y, bytes of an element of weights.
 
@@ -128,20 +129,32 @@ def _setting(job: Job, layout: Layout) -> _Setting:
 
 
 def _moments(at: _Setting) -> Iterator[Moment]:
-    job, layout = at.job, at.layout
+    job = at.job
     before: Bytes = 0.0
     for block in job.model.blocks:
         stored, again = _stored(at, block)
         before = before + stored
-        yield Moment(before, again, *_backward(at, block, last=True), 0.0 * layout.x)
+        yield _moment(at, block, before, again, last=True)
         if block.repeat > 1:  # two more gradients are under way
             earlier = before - stored / block.repeat
-            yield Moment(earlier, again, *_backward(at, block, last=False), 0.0 * layout.x)
+            yield _moment(at, block, earlier, again, last=False)
     heads = [layer for layer in job.model.layers() if isinstance(layer[1], Head)]
     if heads:
         yield _loss(at, before)
     if any(isinstance(layer, Embedding) for _, layer in job.model.layers()):
         yield _end(at)
+
+
+def _moment(at: _Setting, block: Block, stored: Bytes, again: Bytes, *, last: bool) -> Moment:
+    """The backward pass of a block's last repeat, or the one before, beside what is stored and run again."""
+    flying, weights = _backward(at, block, last=last)
+    return Moment(
+        activations=stored,
+        recomputed_block=again,
+        in_flight=flying,
+        gathered_weights=weights,
+        logits=0.0 * at.layout.x,
+    )
 
 
 def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
@@ -171,7 +184,7 @@ def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
     return (0.0 * at.rows if most is None else most - weights), weights + waiting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     """A moment of a block's backward pass: bytes a token, and elements of weights by recomputation and cache."""
 
@@ -206,7 +219,7 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
     if last:
         queue = [(0.0, _heads(at)[1])] if block.checkpointed else []
     left, queue = len(linears), queue[-allowed:] if allowed else []
-    entering = sum(weight for weight, _ in queue), sum(table for _, table in queue)
+    entering, tables_entering = sum(weight for weight, _ in queue), sum(table for _, table in queue)
     for layer, before in reversed(list(block.split())):
         gathered = _gathered(at, block, left, at_work=isinstance(layer, Linear), last=last)
         if isinstance(layer, Linear):
@@ -214,9 +227,10 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
             left -= 1
         gradients, tables = sum(weight for weight, _ in queue), sum(table for _, table in queue)
         for made in in_flight(layer, before, at.flight):
-            yield _Candidate(made - freed + residual, gathered, gradients, tables)
+            yield _Candidate(tokens=made - freed + residual, gathered=gathered, gradients=gradients, tables=tables)
         if isinstance(layer, Attention):
-            yield _Candidate(run_again(layer, at.flight) - freed + residual, gathered, *entering)
+            again = run_again(layer, at.flight) - freed + residual
+            yield _Candidate(tokens=again, gathered=gathered, gradients=entering, tables=tables_entering)
         freed = freed + kept(layer, before, at.job.settings, at.job.sequence)
         queue = queue[-allowed:] if allowed else []
 
@@ -275,7 +289,13 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
     weights = at.weights(_cached(at), tables=untied) + tied * at.gradient_of_table + at.gathered_table
     part = (at.layout.y > 1) / (1.0 * at.layout.y)  # what the layer before gets of the hidden states' gradient
     hidden = at.rows * width * settings.activation_bytes * (1.0 + part)
-    return Moment(kept_in_all, 0.0 * logits, hidden, weights, logits)
+    return Moment(
+        activations=kept_in_all,
+        recomputed_block=0.0 * logits,
+        in_flight=hidden,
+        gathered_weights=weights,
+        logits=logits,
+    )
 
 
 def _end(at: _Setting) -> Moment:
@@ -288,7 +308,13 @@ def _end(at: _Setting) -> Moment:
     hidden = at.rows * embedding.width * settings.activation_bytes
     flying = hidden + hidden / (1.0 * at.layout.y)
     waiting = _heads(at)[0] * at.sharded * at.gradient_of_table
-    return Moment(0.0 * hidden, 0.0 * hidden, flying, at.weights(_NOTHING, queue, 1.0) + waiting, 0.0 * hidden)
+    return Moment(
+        activations=0.0 * hidden,
+        recomputed_block=0.0 * hidden,
+        in_flight=flying,
+        gathered_weights=at.weights(_NOTHING, queue, 1.0) + waiting,
+        logits=0.0 * hidden,
+    )
 
 
 def _table(job: Job, layout: Layout) -> Number:

@@ -16,7 +16,7 @@ from perfmodel.step.traffic import Communication, communicate, ring_latency
 from perfmodel.units import Number, Seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What one step takes and holds; `ring_latency` is in no sum below full fidelity (see `communication`)."""
 
@@ -48,12 +48,33 @@ def predict(job: Job, layout: Layout, rate: GemmRate | None) -> Prediction:
     """Every term of a step."""
     communication, memory, latency = communicate(job, layout), occupy(job, layout), ring_latency(job, layout)
     if rate is None:
-        return Prediction(communication, None, communication.total, memory, None, latency)
+        return Prediction(
+            communication=communication,
+            compute=None,
+            exposed_communication=communication.total,
+            memory=memory,
+            utilization=None,
+            ring_latency=latency,
+        )
     if job.settings.fidelity == "full":
         from perfmodel.step import full  # noqa: PLC0415 - as above
 
         step, compute = full.step(job, layout, rate)
-        return Prediction(communication, compute, step - compute, memory, utilization(job, layout, step), latency)
+        return Prediction(
+            communication=communication,
+            compute=compute,
+            exposed_communication=step - compute,
+            memory=memory,
+            utilization=utilization(job, layout, step),
+            ring_latency=latency,
+        )
     compute = compute_time(job, layout, rate)
     used = utilization(job, layout, compute + communication.total)
-    return Prediction(communication, compute, communication.total, memory, used, latency)
+    return Prediction(
+        communication=communication,
+        compute=compute,
+        exposed_communication=communication.total,
+        memory=memory,
+        utilization=used,
+        ring_latency=latency,
+    )

@@ -17,7 +17,7 @@ from perfmodel.step.traffic import layer_traffic
 from perfmodel.units import Seconds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Stage:
     """Seconds of one call each: computation, and what is sent before, within and after it.
 
@@ -40,7 +40,7 @@ class Stage:
     data: Seconds = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Segment:
     """Stages that repeat together; `checkpointed` ones are run forward again under full recomputation."""
 
@@ -65,7 +65,7 @@ class _Clock:
         return self._known[key][1]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Pending:
     """Computation of layers that wait for the linear layer to come."""
 
@@ -121,7 +121,7 @@ def _segment(block: Block, stages: list[Stage], pending: _Pending) -> Segment:
     """Close a block: what follows its last linear layer is a stage without weights."""
     if pending.times:
         stages = [*stages, _stage(None, LayerTimes(), {}, pending)]
-    return Segment(block.name, tuple(stages), block.repeat, block.checkpointed)
+    return Segment(name=block.name, stages=tuple(stages), repeat=block.repeat, checkpointed=block.checkpointed)
 
 
 def _stage(layer: Layer | None, times: LayerTimes, sent: dict[str, Seconds], pending: _Pending) -> Stage:

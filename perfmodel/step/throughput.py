@@ -19,7 +19,7 @@ from perfmodel.units import Flops, Number, Seconds, parse
 _HOUR = parse("1 h", "s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
     """Figures of one layout or many. Rates are of all devices together; `of_peak`, `of_gemm` are shares of theirs.
 
@@ -63,7 +63,7 @@ def needed_flops(job: Job, layout: Layout) -> Flops:
     return hardware_flops(job, replace(layout, y=1))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """What a number of tokens takes: whole steps, seconds, and hours of all nodes together."""
 
@@ -85,4 +85,4 @@ def train(job: Job, *, gpus: int, tokens: int, step: float) -> Training:
     """
     steps = math.ceil(tokens / (job.batch * job.sequence))
     nodes = math.ceil(gpus / job.machine.node_devices)
-    return Training(tokens, steps, steps * step, nodes * steps * step / _HOUR)
+    return Training(tokens=tokens, steps=steps, time=steps * step, node_hours=nodes * steps * step / _HOUR)

@@ -20,7 +20,7 @@ _MOST_PASSES = 100_000
 _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that occupies a stream from `start` to `end`, in seconds from the begin of the micro-step."""
 
@@ -30,7 +30,7 @@ class Event:
     end: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Player:
     """The clock of the compute stream and what the other streams hold."""
 
@@ -45,7 +45,7 @@ class _Player:
     def put(self, stream: Stream, name: str, seconds: float) -> None:
         """One thing after the other."""
         if seconds > 0:
-            self.events.append(Event(stream, name, self.now, self.now + seconds))
+            self.events.append(Event(stream=stream, name=name, start=self.now, end=self.now + seconds))
             self.now += seconds
 
     def both(self, own: tuple[Stream, str, float], other: tuple[Stream, str, float], kind: str) -> None:
@@ -58,7 +58,7 @@ class _Player:
         begin, end = self.now, self.now
         for stream, name, seconds in (own, other):
             if seconds > 0:
-                self.events.append(Event(stream, name, begin, begin + seconds + shared))
+                self.events.append(Event(stream=stream, name=name, start=begin, end=begin + seconds + shared))
                 end = max(end, begin + seconds + shared)
         self.now = end
 
@@ -75,9 +75,9 @@ class _Player:
                 one = self.events[index]
                 if one.stream not in _QUEUES:
                     start, end = (begin + (time - begin) * stretch for time in (one.start, one.end))
-                    self.events[index] = Event(one.stream, one.name, start, end)
+                    self.events[index] = Event(stream=one.stream, name=one.name, start=start, end=end)
         if seconds > 0:
-            self.events.append(Event("gathers", name, begin, begin + seconds + shared))
+            self.events.append(Event(stream="gathers", name=name, start=begin, end=begin + seconds + shared))
         self.now = begin + max(alone, seconds) + shared
 
     def queue(self, stream: Stream, name: str, seconds: float) -> None:
@@ -86,7 +86,7 @@ class _Player:
             start = max(self.ends[stream], self.now)
             self.ends[stream] = start + seconds
             self.queued[stream] += seconds
-            self.events.append(Event(stream, name, start, self.ends[stream]))
+            self.events.append(Event(stream=stream, name=name, start=start, end=self.ends[stream]))
 
     def finish(self) -> None:
         """Wait for the longer of the queues; what they took from computation beside them comes at the end.
@@ -116,7 +116,7 @@ def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple
     passes = sum(3 * segment.repeat * len(segment.stages) for segment in parts)
     if passes > _MOST_PASSES:
         raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
-    player = _Player(mode)
+    player = _Player(mode=mode)
     steps = list(_steps(parts, mode))
     player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
     for step, following in zip(steps, [*steps[1:], None], strict=True):

@@ -36,7 +36,7 @@ _SCALARS = (("gradient norm", "xy"), ("gradient norm", "z"), ("loss", "z"), ("lo
 _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
     """Seconds a step, by what is sent; the total is the sum (Eq. 6 over the network)."""
 
@@ -55,7 +55,7 @@ class Communication:
         return tensor + self.data_reduce + self.vocabulary + self.small
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
     """What every layer of one job and layout shares, computed once.
 
@@ -85,7 +85,7 @@ def links(job: Job, layout: Layout) -> dict[str, Link]:
         size, inner = layout.size(axis), layout.inner(axis)
         bandwidth = job.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
         crosses = np.logical_not(job.bandwidths.contained(inner=inner, size=size, gpus=gpus))
-        found[axis] = Link(axis, 1.0 * size, inner, bandwidth, crosses)
+        found[axis] = Link(axis=axis, size=1.0 * size, inner=inner, bandwidth=bandwidth, crosses=crosses)
         if job.constants is not None:
             from perfmodel.costs.nccl import path  # noqa: PLC0415 - as in Job
 
@@ -171,7 +171,7 @@ def step_traffic(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[
         sent.append(("biases, norms, positions", "data", elements * sizes.sent_gradient_bytes))
     sent += [(name, axis, _FP32) for name, axis in _SCALARS]
     for name, axis, buffer in sent:
-        yield Collective(name, "small", "all-reduce", groups[axis], buffer, 1)
+        yield Collective(layer=name, term="small", operation="all-reduce", link=groups[axis], buffer=buffer, calls=1)
 
 
 def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
@@ -208,16 +208,17 @@ def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
     rows = at.rows * layer.positions
     gathers = at.gathers if block.checkpointed else _GATHERS[0, at.layout.weight_cache]  # 0: nothing is recomputed
     yield Collective(
-        layer.name, "weight_gather", "all-gather", at.links["z"],
-        part * sizes.weight_bytes, steps * gathers,
+        layer=layer.name, term="weight_gather", operation="all-gather", link=at.links["z"],
+        buffer=part * sizes.weight_bytes, calls=steps * gathers,
     )  # fmt: skip
     yield Collective(
-        layer.name, "forward_reduce", "all-reduce", at.links["y"],
-        rows * layer.outputs / at.x * sizes.activation_bytes, steps * (at.passes if block.checkpointed else 1),
+        layer=layer.name, term="forward_reduce", operation="all-reduce", link=at.links["y"],
+        buffer=rows * layer.outputs / at.x * sizes.activation_bytes,
+        calls=steps * (at.passes if block.checkpointed else 1),
     )  # fmt: skip
     yield Collective(
-        layer.name, "backward_reduce", "all-reduce", at.links["x"],
-        rows * layer.inputs / at.y * sizes.activation_bytes, steps,
+        layer=layer.name, term="backward_reduce", operation="all-reduce", link=at.links["x"],
+        buffer=rows * layer.inputs / at.y * sizes.activation_bytes, calls=steps,
     )  # fmt: skip
     yield from _weight_gradient(at, layer.name, part, block.repeat)
 
@@ -232,11 +233,26 @@ def _weight_gradient(
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
     steps = repeat * at.accumulation
-    yield Collective(name, term or "gradient_scatter", "reduce-scatter", at.links["z"], scattered, steps)
+    yield Collective(
+        layer=name,
+        term=term or "gradient_scatter",
+        operation="reduce-scatter",
+        link=at.links["z"],
+        buffer=scattered,
+        calls=steps,
+    )
     bucket = None
     if sizes.fidelity == "full":
         bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
-    yield Collective(name, term or "data_reduce", "all-reduce", at.links["data"], summed, repeat, bucket)
+    yield Collective(
+        layer=name,
+        term=term or "data_reduce",
+        operation="all-reduce",
+        link=at.links["data"],
+        buffer=summed,
+        calls=repeat,
+        bucket=bucket,
+    )
 
 
 def _around(at: _Setting, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
@@ -261,10 +277,14 @@ def _norm(at: _Setting, block: Block, layer: Norm, before: str) -> Iterator[Coll
     forward = steps * at.passes if block.checkpointed else steps
     if layer.bias:
         gathered = at.statistics.setdefault((before, layer.positions), summed * link.size)
-        yield Collective(layer.name, "small", "all-gather", link, gathered, forward)
+        yield Collective(
+            layer=layer.name, term="small", operation="all-gather", link=link, buffer=gathered, calls=forward
+        )
     else:
-        yield Collective(layer.name, "small", "all-reduce", link, summed, forward)
-    yield Collective(layer.name, "small", "all-reduce", link, summed, steps)
+        yield Collective(
+            layer=layer.name, term="small", operation="all-reduce", link=link, buffer=summed, calls=forward
+        )
+    yield Collective(layer=layer.name, term="small", operation="all-reduce", link=link, buffer=summed, calls=steps)
 
 
 def _table(at: _Setting, vocabulary: int, width: int) -> Number:
@@ -277,9 +297,20 @@ def _embedding(at: _Setting, block: Block, layer: Embedding) -> Iterator[Collect
     sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
     hidden = at.rows * layer.width * sizes.activation_bytes
     once = block.repeat * at.accumulation
-    yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
-    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
-    yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
+    yield Collective(
+        layer=layer.name,
+        term="vocabulary",
+        operation="all-gather",
+        link=at.links["z"],
+        buffer=part * sizes.weight_bytes,
+        calls=once,
+    )
+    yield Collective(
+        layer=layer.name, term="vocabulary", operation="all-reduce", link=at.links["xy"], buffer=hidden, calls=once
+    )
+    yield Collective(
+        layer=layer.name, term="vocabulary", operation="all-gather", link=at.links["y"], buffer=hidden, calls=once
+    )
     yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
 
 
@@ -288,9 +319,27 @@ def _head(at: _Setting, block: Block, layer: Head) -> Iterator[Collective]:
     sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
     hidden = at.rows * layer.width * sizes.activation_bytes
     once = block.repeat * at.accumulation
-    yield Collective(layer.name, "vocabulary", "all-gather", at.links["z"], part * sizes.weight_bytes, once)
-    yield Collective(layer.name, "vocabulary", "all-gather", at.links["y"], hidden, once)
-    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], at.rows * _FP32, once * _LOSS_REDUCES)
-    yield Collective(layer.name, "vocabulary", "all-reduce", at.links["xy"], hidden, once)
+    yield Collective(
+        layer=layer.name,
+        term="vocabulary",
+        operation="all-gather",
+        link=at.links["z"],
+        buffer=part * sizes.weight_bytes,
+        calls=once,
+    )
+    yield Collective(
+        layer=layer.name, term="vocabulary", operation="all-gather", link=at.links["y"], buffer=hidden, calls=once
+    )
+    yield Collective(
+        layer=layer.name,
+        term="vocabulary",
+        operation="all-reduce",
+        link=at.links["xy"],
+        buffer=at.rows * _FP32,
+        calls=once * _LOSS_REDUCES,
+    )
+    yield Collective(
+        layer=layer.name, term="vocabulary", operation="all-reduce", link=at.links["xy"], buffer=hidden, calls=once
+    )
     if not layer.tied:
         yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")

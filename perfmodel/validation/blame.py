@@ -21,7 +21,7 @@ SMALL = 0.05  # of a step, on average: steps of one grid scatter about as much
 Shares = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Seconds of one step, predicted and measured; of each collective, by name, (predicted, measured) alone."""
 
@@ -34,7 +34,8 @@ class Parts:
     def shares(self) -> dict[str, float]:
         """What each assumption adds to the error, as a share of the measured step; negative: predicted too short.
 
-        >>> alone = Parts(0.9, 1.2, 0.5, {"all-reduce over x": (0.4, 0.7)}, overlapped=False)
+        >>> reduced = {"all-reduce over x": (0.4, 0.7)}
+        >>> alone = Parts(predicted=0.9, measured=1.2, computation=0.5, collectives=reduced, overlapped=False)
         >>> {name: round(share, 2) for name, share in alone.shares().items()}
         {'all-reduce over x': -0.25, 'computation': 0.0}
         """

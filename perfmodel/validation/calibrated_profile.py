@@ -26,7 +26,7 @@ def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) 
             "--rounds of perfmodel run, determine more"
         )
     key = overlay.source_key(found.machine, "FIT")
-    source = Source("measured", ", ".join(measured), overlay.written_on(measured), _note(found))
+    source = Source(kind="measured", address=", ".join(measured), date=overlay.written_on(measured), note=_note(found))
     changes = found.changes()
     machine = adjusted(found.machine, changes, key, source)
     named = replace(machine, name=file.stem, title=f"{machine.title.removesuffix(_TITLE)}{_TITLE}")

@@ -40,7 +40,7 @@ _MOST_STEPS = 60  # of a fit; good data need a dozen, and bad ones go to and fro
 _AT_BOUND = 1.001
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
     """A parameter with its factor, the relative standard error of it, and whether a bound stopped it."""
 
@@ -50,7 +50,7 @@ class Fitted:
     at_bound: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """What was fitted to which rows, what was left alone and why, and the errors before, after and on rows left out."""
 
@@ -74,7 +74,7 @@ class Calibration:
         return tuple(change for one in self.fitted for change in one.adjustment.changed(one.factor))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Batch:
     """Rows of one job, evaluated together."""
 
@@ -105,7 +105,7 @@ class _Batch:
         return np.array(sums).T.reshape(shape[0], len(sums))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Problem:
     """All rows with what may be adjusted; a point is a row of logarithms, one for each of `among`."""
 
@@ -242,7 +242,7 @@ def _problem(rows: Sequence[Compared], among: tuple[Adjustment, ...]) -> _Proble
         first = sum(int(np.size(batch.layouts.x)) for batch in batches)
         terms += [(first + place, each.seconds, (each.seconds / mine[place].measured) ** 0.5) for place, each in known]
         timed = tuple((place, each.operation, each.axis) for place, each in known)
-        batches.append(_Batch(mine[0].job, Layout(**columns), gemm_rate(mine[0].job), timed))
+        batches.append(_Batch(job=mine[0].job, layouts=Layout(**columns), rate=gemm_rate(mine[0].job), timed=timed))
     owners, seconds, weights = (
         (np.array(column) for column in zip(*terms, strict=True)) if terms else (np.zeros(0),) * 3
     )
@@ -303,7 +303,7 @@ def _folds(rows: Sequence[Compared]) -> list[Array]:
 def _fitted(adjustment: Adjustment, logarithm: float, error: float) -> Fitted:
     factor = float(np.exp(logarithm))
     stopped = factor * _AT_BOUND >= adjustment.high or factor <= adjustment.low * _AT_BOUND
-    return Fitted(adjustment, factor, float(error), bool(stopped))
+    return Fitted(adjustment=adjustment, factor=factor, error=float(error), at_bound=bool(stopped))
 
 
 def _outliers(rows: Sequence[Compared], residuals: Array, sigma: float) -> Iterator[tuple[int, Any]]:

@@ -16,7 +16,7 @@ from perfmodel.validation.measured_steps import Timed
 Key = tuple[Operation, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One operation on one axis in the step of one row; None where one of the two knows nothing of it."""
 
@@ -39,7 +39,16 @@ def terms(one: Compared) -> list[Term]:
     measured = {(timed.operation, timed.axis): timed for timed in one.row.timed}
     predicted = _predicted(one)
     keys = dict.fromkeys([*measured, *predicted])
-    return [Term(one.row.line, *key, predicted.get(key), measured.get(key)) for key in keys]
+    return [
+        Term(
+            line=one.row.line,
+            operation=operation,
+            axis=axis,
+            predicted=predicted.get((operation, axis)),
+            measured=measured.get((operation, axis)),
+        )
+        for operation, axis in keys
+    ]
 
 
 def predicted_and_timed(one: Compared) -> list[Timed]:
@@ -53,7 +62,8 @@ def _predicted(one: Compared) -> dict[Key, Timed]:
     for each in traffic(one.job, one.layout):
         if np.all(each.link.size > 1):
             key = each.operation, each.link.axis
-            before = found.get(key, Timed(*key, 0.0, 0.0, 0.0))
+            none = Timed(operation=each.operation, axis=each.link.axis, calls=0.0, buffers=0.0, seconds=0.0)
+            before = found.get(key, none)
             found[key] = replace(
                 before,
                 calls=before.calls + float(each.sent),

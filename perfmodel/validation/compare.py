@@ -31,7 +31,7 @@ _GATHERED_TWICE: Mapping[str, WeightCache] = {"none": "none", "selective": "none
 _HALVES: tuple[Dtype, ...] = ("bf16", "fp16")  # as fast as each other, and of the same size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A measured step with its prediction; `layout` is the row's own, or the best where it names none."""
 
@@ -190,10 +190,10 @@ def _layouts(rows: list[Measurement]) -> Layout:
     x, y, z, data = np.array([row.grid for row in rows], dtype=np.int64).T
     caches = [row.weight_cache or _GATHERED_TWICE[row.recompute or "none"] for row in rows]
     return Layout(
-        x,
-        y,
-        z,
-        data,
+        x=x,
+        y=y,
+        z=z,
+        data=data,
         placement=np.array([_placed(row) for row in rows]),
         micro_batch=np.array([row.micro_batch for row in rows]),
         recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
@@ -210,7 +210,7 @@ def _best(job: Job, row: Measurement) -> Compared:
     fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(
-        row.gpus,
+        gpus=row.gpus,
         placements=(_placed(row),),
         micro_batch=row.micro_batch,
         recompute=cast("Recompute | None", row.recompute),
@@ -229,7 +229,15 @@ def _compared(job: Job, row: Measurement, layout: Layout, predicted: float, memo
     tokens = job.batch * job.sequence
     measured = row.step if row.step is not None else tokens / ((row.tokens_per_s_per_gpu or 1.0) * row.gpus)
     group = row.group or f"{row.machine} {_called(row, job)} s{job.sequence} b{job.batch} g{row.gpus}"
-    return Compared(row, job, group, layout, float(predicted), float(measured), float(memory))
+    return Compared(
+        row=row,
+        job=job,
+        group=group,
+        layout=layout,
+        predicted=float(predicted),
+        measured=float(measured),
+        memory=float(memory),
+    )
 
 
 def _called(row: Measurement, job: Job) -> str:

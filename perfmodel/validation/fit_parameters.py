@@ -24,7 +24,7 @@ _HOST_TIMES = parse("100 ns", "s"), parse("10 ms", "s")
 _FACTORS = 0.05, 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A figure of a profile with its new value; `shape`: (inner, size) of an entry of the bandwidth database."""
 
@@ -35,7 +35,7 @@ class Change:
     shape: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
     """One parameter: its name, the `uncertainty` input that it scales, its figures, and the bounds of the factor."""
 
@@ -58,7 +58,7 @@ class Adjustment:
 def _share(name: str, given: Figure | None, otherwise: float, low: float, high: float, unit: str = "1") -> Any:
     """A single figure of the device, between bounds of its own value."""
     value = given.value if given else otherwise
-    return (Change("device", name, value, unit),), min(1.0, low / value), max(1.0, high / value)
+    return (Change(block="device", field=name, value=value, unit=unit),), min(1.0, low / value), max(1.0, high / value)
 
 
 def _gemm(machine: Machine) -> Any:
@@ -95,7 +95,10 @@ def _inside(machine: Machine) -> Any:
     figures = [*_given("fabric", ("efficiency",), machine, "1")]
     figures += _given("fabric", ("reduction_bandwidth",), machine, "B/s")
     entries = machine.bandwidth.inside
-    figures += [Change("bandwidth", "inside", each.bandwidth.value, "B/s", (each.inner, each.size)) for each in entries]
+    figures += [
+        Change(block="bandwidth", field="inside", value=each.bandwidth.value, unit="B/s", shape=(each.inner, each.size))
+        for each in entries
+    ]
     links = fabric.device_bandwidth.value if fabric.device_bandwidth else math.inf
     room = [links / each.bandwidth.value for each in entries]
     room += [1 / fabric.efficiency.value] if fabric.efficiency else []
@@ -107,7 +110,7 @@ def _between(machine: Machine) -> Any:
     network, measured = machine.network, machine.bandwidth.between
     if measured:
         injected = network.injection.value * machine.domain / machine.node_devices if network.injection else math.inf
-        figure = Change("bandwidth", "between", measured.value, "B/s")
+        figure = Change(block="bandwidth", field="between", value=measured.value, unit="B/s")
         return (figure,), _FACTORS[0], min(_FACTORS[1], injected / measured.value)
     most = min(_FACTORS[1], 1 / network.efficiency.value) if network.efficiency else _FACTORS[1]
     return _given("network", ("efficiency",), machine, "1"), _FACTORS[0], most
@@ -116,7 +119,7 @@ def _between(machine: Machine) -> Any:
 def _given(block: str, names: tuple[str, ...], machine: Machine, unit: str) -> tuple[Change, ...]:
     """The figures of a block that the profile has."""
     found = ((name, getattr(getattr(machine, block), name)) for name in names)
-    return tuple(Change(block, name, figure.value, unit) for name, figure in found if figure)
+    return tuple(Change(block=block, field=name, value=figure.value, unit=unit) for name, figure in found if figure)
 
 
 # By name: the input of `uncertainty` that the same factor scales, and the figures with their bounds.
@@ -140,7 +143,7 @@ def adjustments(machine: Machine) -> Iterator[Adjustment]:
     for name, (scales, of) in _PARAMETERS.items():
         figures, low, high = of(machine)
         if figures:
-            yield Adjustment(name, scales, figures, low, max(1.0, high))
+            yield Adjustment(name=name, scales=scales, figures=figures, low=low, high=max(1.0, high))
 
 
 def adjusted(machine: Machine, changes: tuple[Change, ...], key: str, source: Source) -> Machine:

@@ -59,7 +59,7 @@ _LEAST, _GREATEST = 1 / _MOST, 1.0 * _MOST * _MOST  # no step, rate or memory th
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
     """A step's calls of one operation on one axis: how many, bytes of their buffers, seconds alone."""
 
@@ -70,7 +70,7 @@ class Timed:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One run: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers.
 
@@ -106,7 +106,7 @@ class Measurement:
     repetitions: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """The good rows of a file, what is wrong with it (line, sentence), and how many rows are left out."""
 
@@ -134,7 +134,7 @@ def rows_of(
             rows.append(row_of(line, _named(heads, cells) | fixed, same_as=first))
         except PerfmodelError as error:
             problems.append((line, str(error)))
-    return Reading(path, tuple(rows), tuple(problems), len(table) - len(rows))
+    return Reading(path=path, rows=tuple(rows), problems=tuple(problems), dropped=len(table) - len(rows))
 
 
 def _named(heads: list[str], cells: list[str]) -> dict[str, str]:

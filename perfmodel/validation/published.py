@@ -43,7 +43,7 @@ UNITS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """One figure with its question, a prediction of it, and the layout that this is of."""
 
@@ -89,10 +89,10 @@ def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Publish
     published = float(row["published"])
     if gain:
         _, slower = _best(job, row, tuple(fixed.items()))
-        return Published(row, layout, slower / float(prediction.step), published)
+        return Published(row=row, layout=layout, predicted=slower / float(prediction.step), published=published)
     if row["quantity"] == "tflops":
         published = _seconds(job, layout, published * parse("1 Tflop/s", "flop/s"))
-    return Published(row, layout, _quantity(row["quantity"], job, prediction), published)
+    return Published(row=row, layout=layout, predicted=_quantity(row["quantity"], job, prediction), published=published)
 
 
 @cache
@@ -129,7 +129,9 @@ def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) 
         )
         return layout, float(predict(job, layout, gemm_rate(job)).step)
     return _searched(
-        job, Space(int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, weight_cache=cache, top=1), fixed
+        job,
+        Space(gpus=int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, weight_cache=cache, top=1),
+        fixed,
     )
 
 

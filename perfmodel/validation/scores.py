@@ -12,7 +12,7 @@ _LEAST = 3  # rows of a group whose order says something
 _SOME, _FEW = 3, 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Relative errors: mean and median without sign, mean with it, and the largest."""
 
@@ -31,7 +31,13 @@ class Sizes:
         """
         found = np.asarray(errors, dtype=float)
         size = np.abs(found)
-        return cls(len(found), float(size.mean()), float(np.median(size)), float(found.mean()), float(size.max()))
+        return cls(
+            rows=len(found),
+            mape=float(size.mean()),
+            median=float(np.median(size)),
+            bias=float(found.mean()),
+            worst=float(size.max()),
+        )
 
 
 def mean_error(sizes: Sizes) -> str:
@@ -39,7 +45,7 @@ def mean_error(sizes: Sizes) -> str:
     return f"{100 * sizes.mape:.1f} %"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """Agreement in order, over groups of rows that differ in their grids only; None where no group is large enough.
 
@@ -71,10 +77,11 @@ class Order:
         spearmans, kendalls = [spearman(*pair) for pair in ranked], [kendall(*pair) for pair in ranked]
         regrets = [float(b[np.argmin(a)] / b.min()) for a, b in pairs]
         return cls(
-            len(pairs),
-            _median(spearmans), _mean(spearmans), _median(kendalls), _mean(kendalls),
-            _hits(pairs, 1), _hits(pairs, _SOME), _hits(pairs, _FEW),
-            _mean(regrets), max(regrets, default=None),
+            groups=len(pairs),
+            spearman=_median(spearmans), spearman_mean=_mean(spearmans),
+            kendall=_median(kendalls), kendall_mean=_mean(kendalls),
+            top1=_hits(pairs, 1), top3=_hits(pairs, _SOME), top5=_hits(pairs, _FEW),
+            regret=_mean(regrets), regret_worst=max(regrets, default=None),
         )  # fmt: skip
 
 

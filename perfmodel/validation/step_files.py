@@ -64,7 +64,7 @@ def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
             rows.append(replace(row, ran=tuple(f"{name} {record[name]}" for name in _RAN if name in record)))
         except PerfmodelError as error:
             problems.append((line, str(error)))
-    return Reading(path, tuple(rows), tuple(problems), len(texts) - len(rows))
+    return Reading(path=path, rows=tuple(rows), problems=tuple(problems), dropped=len(texts) - len(rows))
 
 
 def _record(text: bytes) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _timed(communication: Any) -> Iterator[Timed]:
         for axis, figures in _entries(axes):
             found = dict(_entries(figures))
             calls, buffers, seconds = (_positive(found, name, axis) for name in ("calls", "bytes", "seconds"))
-            yield Timed(cast(Operation, operation), axis, calls, buffers, seconds)
+            yield Timed(operation=cast(Operation, operation), axis=axis, calls=calls, buffers=buffers, seconds=seconds)
 
 
 def _entries(value: Any) -> Any:

@@ -52,7 +52,13 @@ def test_the_share_is_the_smaller_of_the_node_and_the_groups_inside():
 
 
 def with_fabric(**changes):
-    fabric = Fabric("mesh", figure(100e9), figure(300e9), figure(0.8), figure(1e-6))
+    fabric = Fabric(
+        topology="mesh",
+        pair_bandwidth=figure(100e9),
+        device_bandwidth=figure(300e9),
+        efficiency=figure(0.8),
+        latency=figure(1e-6),
+    )
     return replace(machine(4), fabric=replace(fabric, **changes))
 
 

@@ -13,13 +13,13 @@ A100 = Chip(gemm=258.7e12, memory=1.73e12, units=108)
 LAUNCH = 4e-6
 
 LAYERS = (
-    Linear("qkv", 4096, 12288),
-    Linear("down", 16384, 4096, transposed=True),
-    Attention("attention", 32, 8, 128),
-    Norm("norm", 4096),
-    Activation("activation", 16384, gated=True),
-    Embedding("embedding", 51200, 4096),
-    Head("head", 51200, 4096),
+    Linear(name="qkv", inputs=4096, outputs=12288),
+    Linear(name="down", inputs=16384, outputs=4096, transposed=True),
+    Attention(name="attention", heads=32, kv_heads=8, head_dim=128),
+    Norm(name="norm", width=4096),
+    Activation(name="activation", width=16384, gated=True),
+    Embedding(name="embedding", vocabulary=51200, width=4096),
+    Head(name="head", vocabulary=51200, width=4096),
 )
 
 
@@ -88,9 +88,11 @@ def test_the_three_products_of_a_layer():
 def test_x_splits_the_outputs_of_a_normal_layer_and_y_its_inputs():
     part = Part(rows=8192, sequence=2048, x=4, y=2)
     products = linear(rows=8192, inputs=2048, outputs=3072, chip=A100)
-    found = device_times(Linear("qkv", 4096, 12288, bias=False), part=part, chip=A100)
+    found = device_times(Linear(name="qkv", inputs=4096, outputs=12288, bias=False), part=part, chip=A100)
     assert times(found) == pytest.approx(times(products))
-    transposed = device_times(Linear("out", 12288, 4096, transposed=True, bias=False), part=part, chip=A100)
+    transposed = device_times(
+        Linear(name="out", inputs=12288, outputs=4096, transposed=True, bias=False), part=part, chip=A100
+    )
     products = linear(rows=8192, inputs=3072, outputs=2048, chip=A100)
     added = 3 * 2 * 8192 * 2048 / A100.memory
     assert transposed.forward == pytest.approx(products.forward + added)
@@ -98,8 +100,8 @@ def test_x_splits_the_outputs_of_a_normal_layer_and_y_its_inputs():
 
 
 def test_dropout_adds_its_mask_to_the_residual():
-    dropped = kernels.residual(elements=1e9, part=Part(1, 1, dropout=True), chip=A100)
-    plain = kernels.residual(elements=1e9, part=Part(1, 1), chip=A100)
+    dropped = kernels.residual(elements=1e9, part=Part(rows=1, sequence=1, dropout=True), chip=A100)
+    plain = kernels.residual(elements=1e9, part=Part(rows=1, sequence=1), chip=A100)
     assert (dropped.forward - plain.forward) * A100.memory == pytest.approx(1e9)
     assert (dropped.input_gradient - plain.input_gradient) * A100.memory == pytest.approx(3e9)
 
@@ -107,10 +109,10 @@ def test_dropout_adds_its_mask_to_the_residual():
 @pytest.mark.parametrize(
     ("layer", "forward", "backward"),
     [
-        (Norm("norm", 1024), 2, 5),
-        (Activation("gelu", 1024), 2, 3),
-        (Activation("swiglu", 1024, gated=True), 3, 5),
-        (Embedding("embedding", 50000, 1024), 3, 3),
+        (Norm(name="norm", width=1024), 2, 5),
+        (Activation(name="gelu", width=1024), 2, 3),
+        (Activation(name="swiglu", width=1024, gated=True), 3, 5),
+        (Embedding(name="embedding", vocabulary=50000, width=1024), 3, 3),
     ],
 )
 def test_other_layers_are_bytes_over_bandwidth(layer, forward, backward):
@@ -120,7 +122,10 @@ def test_other_layers_are_bytes_over_bandwidth(layer, forward, backward):
 
 
 def test_flash_attention_computes_the_causal_half_at_its_share_of_the_rate():
-    layer, part = Attention("attention", 16, 16, 128), Part(rows=65536, sequence=65536, x=2)
+    layer, part = (
+        Attention(name="attention", heads=16, kv_heads=16, head_dim=128),
+        Part(rows=65536, sequence=65536, x=2),
+    )
     found = kernels.flash(layer, part=part, chip=A100)
     useful = 0.5 * 4 * 16 / 2 * 128 * 65536 * 65536
     assert useful / found.forward / A100.gemm == pytest.approx(FLASH_2[0] * 65536 / (65536 + 512))
@@ -129,24 +134,24 @@ def test_flash_attention_computes_the_causal_half_at_its_share_of_the_rate():
 
 def test_heads_of_64_are_a_little_slower_than_heads_of_128():
     part = Part(rows=8192, sequence=2048)
-    narrow = kernels.flash(Attention("attention", 32, 32, 64), part=part, chip=A100)
-    wide = kernels.flash(Attention("attention", 16, 16, 128), part=part, chip=A100)
+    narrow = kernels.flash(Attention(name="attention", heads=32, kv_heads=32, head_dim=64), part=part, chip=A100)
+    wide = kernels.flash(Attention(name="attention", heads=16, kv_heads=16, head_dim=128), part=part, chip=A100)
     assert narrow.forward / wide.forward == pytest.approx(1 / 0.9)
 
 
 def test_materialized_scores_pass_through_memory():
-    layer = Attention("attention", 16, 16, 1024)
+    layer = Attention(name="attention", heads=16, kv_heads=16, head_dim=1024)
     slow = replace(A100, memory=1e9)  # so slow that the products wait for memory too
-    found = kernels.materialized(layer, part=Part(8192, 1024, dropout=True), chip=slow)
+    found = kernels.materialized(layer, part=Part(rows=8192, sequence=1024, dropout=True), chip=slow)
     one = 2 * 8192 * 16 * 1024 / slow.memory
     assert (found.forward, found.backward) == pytest.approx((6.5 * one, 9.5 * one))
-    found = kernels.materialized(layer, part=Part(8192, 1024), chip=slow)
+    found = kernels.materialized(layer, part=Part(rows=8192, sequence=1024), chip=slow)
     assert (found.forward, found.backward) == pytest.approx((4 * one, 7 * one))
 
 
 def test_the_head_pays_for_a_padded_vocabulary_and_a_loss_in_fp32():
     part = Part(rows=4096, sequence=2048)
-    layer = Head("head", 50257, 1024)
+    layer = Head(name="head", vocabulary=50257, width=1024)
     found = device_times(layer, part=part, chip=A100, vocabulary=51200)
     products = linear(rows=4096, inputs=1024, outputs=51200, chip=A100)
     logits = 4 * 4096 * 51200 / A100.memory
@@ -172,7 +177,9 @@ def test_a_row_of_a_batch_is_the_single_call_exactly(layer):
         part = Part(rows=rows, sequence=2048, x=x, y=y, attention=attention, dropout=True)
         batch = layer_times(layer, part=part, chip=chip, vocabulary=51200)
         for i in range(4):
-            single = Part(float(rows[i]), 2048, int(x[i]), int(y[i]), attention, dropout=True)
+            single = Part(
+                rows=float(rows[i]), sequence=2048, x=int(x[i]), y=int(y[i]), attention=attention, dropout=True
+            )
             alone = layer_times(layer, part=single, chip=chip, vocabulary=51200)
             row = tuple(np.broadcast_to(getattr(batch, name), 4)[i] for name in LayerTimes.__dataclass_fields__)
             assert row == times(alone)
@@ -197,9 +204,10 @@ def test_a_chip_takes_the_profile_s_sustained_rates():
 
 
 def test_weights_in_another_format_are_cast_before_the_two_products_that_they_are_in():
-    layer = Linear("qkv", 4096, 12288, bias=False)
+    layer = Linear(name="qkv", inputs=4096, outputs=12288, bias=False)
     plain, mixed = (
-        kernels.projection(layer, part=Part(8192, 2048, x=2, y=2, weight=size), chip=A100) for size in (2, 4)
+        kernels.projection(layer, part=Part(rows=8192, sequence=2048, x=2, y=2, weight=size), chip=A100)
+        for size in (2, 4)
     )
     casting = 4096 * 12288 / 4 * 6 / A100.memory
     assert mixed.forward - plain.forward == pytest.approx(casting)

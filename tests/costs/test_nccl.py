@@ -14,7 +14,20 @@ from perfmodel.costs.nccl import Constants, Path, all_gather, all_reduce, choice
 from perfmodel.machines import profiles
 
 OPERATIONS = (all_gather, reduce_scatter, all_reduce)
-AT = Constants(4, 1e-6, 6e-6, 31e-6, 31e-6, 6e-6, float("inf"), 512, 17e-6, 94e9, 0.0, float("inf"))
+AT = Constants(
+    domain=4,
+    fabric=1e-6,
+    network=6e-6,
+    bulk=31e-6,
+    ring=31e-6,
+    far=6e-6,
+    eager=float("inf"),
+    near=512,
+    startup=17e-6,
+    channels=94e9,
+    switched=0.0,
+    tapered=float("inf"),
+)
 SWITCHED = replace(AT, domain=8, switched=480e9)
 SIZES = st.floats(1, 1e11)
 

@@ -13,7 +13,7 @@ from perfmodel.jobscripts.frameworks import FRAMEWORKS, problem
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
 
-GRID = Layout(2, 4, 8, 1, micro_batch=4)
+GRID = Layout(x=2, y=4, z=8, data=1, micro_batch=4)
 
 
 def numbers(found, *names):
@@ -28,7 +28,9 @@ def test_axonns_axes_are_row_column_and_depth():
     assert numbers(found, *names) == [2, 4, 8]
 
 
-@pytest.mark.parametrize("layout", [GRID, Layout(1, 1, 32, 2, micro_batch=2), Layout(1, 1, 8, 8, micro_batch=1)])
+@pytest.mark.parametrize(
+    "layout", [GRID, Layout(x=1, y=1, z=32, data=2, micro_batch=2), Layout(x=1, y=1, z=8, data=8, micro_batch=1)]
+)
 def test_megatron_axonns_micro_batch_is_of_a_data_group(layout):
     found = told("megatron-axonn", layout)
     micro, batch = numbers(found, "--micro-batch-size", "--global-batch-size")
@@ -36,7 +38,9 @@ def test_megatron_axonns_micro_batch_is_of_a_data_group(layout):
     assert micro * layout.data * int(asked().accumulation(layout)) == batch == 512
 
 
-@pytest.mark.parametrize("layout", [GRID, Layout(1, 1, 32, 2, micro_batch=2), Layout(2, 1, 8, 4, micro_batch=4)])
+@pytest.mark.parametrize(
+    "layout", [GRID, Layout(x=1, y=1, z=32, data=2, micro_batch=2), Layout(x=2, y=1, z=8, data=4, micro_batch=4)]
+)
 def test_every_rank_of_easy_mode_takes_sequences_of_its_own(layout):
     found = told("axonn-nanogpt", layout)
     size, steps = numbers(found, "--batch_size", "--gradient_accumulation_steps")
@@ -55,7 +59,7 @@ def test_nanogpt_is_told_the_model_that_is_predicted_and_runs_as_many_steps():
 def test_the_number_format_is_the_jobs():
     half, whole = asked(machine="summit", gpus=66), asked(machine="localhost-cpu", gpus=DEVICES)
     assert (half.dtype, whole.dtype) == ("fp16", "fp32")
-    grid = Layout(1, 1, 8, 1)
+    grid = Layout(x=1, y=1, z=8, data=1)
     names = {
         "axonn-nanogpt": ("--dtype", "float16", "float32"),
         "litgpt-axonn": ("--precision", "16-mixed", "32-true"),
@@ -74,14 +78,17 @@ def test_the_number_format_is_the_jobs():
 
 
 def test_litgpt_is_all_of_x():
-    found = told("litgpt-axonn", Layout(64, 1, 1, 1))
+    found = told("litgpt-axonn", Layout(x=64, y=1, z=1, data=1))
     assert numbers(found, "--devices", "--num_nodes") == [4, 16]
     assert numbers(found, "--train.global_batch_size", "--train.micro_batch_size")[0] == 512
-    made = flags.run(plan("perlmutter", DEVICES, "litgpt-axonn"), Layout(64, 1, 1, 1), "out.jsonl")
+    made = flags.run(plan("perlmutter", DEVICES, "litgpt-axonn"), Layout(x=64, y=1, z=1, data=1), "out.jsonl")
     assert [variable[:2] for variable in made.environment] == [("WANDB_MODE", "offline")]
 
 
-@pytest.mark.parametrize("layout", [Layout(2, 1, 8, 4, micro_batch=4), Layout(1, 1, 64, 1), Layout(1, 1, 1, 64)])
+@pytest.mark.parametrize(
+    "layout",
+    [Layout(x=2, y=1, z=8, data=4, micro_batch=4), Layout(x=1, y=1, z=64, data=1), Layout(x=1, y=1, z=1, data=64)],
+)
 def test_torchtitan_has_a_degree_for_each_axis_and_a_batch_for_each_share(layout):
     found = told("torchtitan", layout)
     names = ("tensor_parallel_degree", "data_parallel_shard_degree", "data_parallel_replicate_degree")
@@ -124,9 +131,9 @@ def test_megatron_axonn_caches_all_layers_where_weights_are_gathered_once(recomp
 @pytest.mark.parametrize(
     ("layout", "sharded", "replicas"),
     [
-        (Layout(4, 1, 1, 16), False, None),
-        (Layout(4, 1, 16, 1), True, None),
-        (Layout(4, 1, 8, 2), True, "2"),
+        (Layout(x=4, y=1, z=1, data=16), False, None),
+        (Layout(x=4, y=1, z=16, data=1), True, None),
+        (Layout(x=4, y=1, z=8, data=2), True, "2"),
     ],
 )
 def test_megatron_lm_shards_over_z_and_replicates_over_data(layout, sharded, replicas):
@@ -142,9 +149,9 @@ def test_megatron_lm_shards_over_z_and_replicates_over_data(layout, sharded, rep
 @pytest.mark.parametrize(
     ("layout", "overlap", "told_so"),
     [
-        (Layout(4, 1, 1, 16), {"data"}, True),
-        (Layout(4, 1, 1, 16), {"all-reduce"}, False),
-        (Layout(4, 1, 16, 1), {"data"}, False),  # Megatron-FSDP overlaps by itself
+        (Layout(x=4, y=1, z=1, data=16), {"data"}, True),
+        (Layout(x=4, y=1, z=1, data=16), {"all-reduce"}, False),
+        (Layout(x=4, y=1, z=16, data=1), {"data"}, False),  # Megatron-FSDP overlaps by itself
     ],
 )
 def test_megatron_lm_overlaps_over_data_where_it_is_asked_to(layout, overlap, told_so):
@@ -154,7 +161,7 @@ def test_megatron_lm_overlaps_over_data_where_it_is_asked_to(layout, overlap, to
 
 @pytest.mark.parametrize("launcher", ["megatron-axonn", "megatron-lm"])
 def test_megatrons_attention_and_dropout_are_the_jobs(launcher):
-    layout = Layout(1, 1, 64, 1)
+    layout = Layout(x=1, y=1, z=64, data=1)
     plain, other = told(launcher, layout), told(launcher, layout, asked(dropout=True, flash_attention=False))
     assert numbers(plain, "--attention-dropout", "--hidden-dropout") == [0, 0]
     assert "--attention-dropout" not in other  # its own 0.1
@@ -166,7 +173,7 @@ def test_megatrons_attention_and_dropout_are_the_jobs(launcher):
 
 @pytest.mark.parametrize("word", ["--data-path", "--train-data-path=a", "--data-args-path", "--mock-data"])
 def test_megatron_lm_makes_data_up_where_none_is_given(word):
-    layout = Layout(1, 1, 64, 1)
+    layout = Layout(x=1, y=1, z=64, data=1)
     made_up = told("megatron-lm", layout)
     assert (made_up["--tokenizer-type"], made_up["--vocab-size"]) == ("NullTokenizer", "51199")
     given = flags.run(plan("perlmutter", DEVICES, "megatron-lm", arguments=(word, "b")), layout, "out.jsonl").command
@@ -174,12 +181,12 @@ def test_megatron_lm_makes_data_up_where_none_is_given(word):
 
 
 def test_megatron_lm_is_told_a_decoder_that_is_no_gpt():
-    found = told("megatron-lm", Layout(1, 1, 64, 1), asked("llama-3-8b"))
+    found = told("megatron-lm", Layout(x=1, y=1, z=64, data=1), asked("llama-3-8b"))
     assert numbers(found, "--num-query-groups", "--ffn-hidden-size", "--kv-channels") == [8, 14336, 128]
     flagged = {"--swiglu", "--disable-bias-linear", "--group-query-attention", "--untie-embeddings-and-output-weights"}
     assert flagged <= set(found)
     assert found["--position-embedding-type"] == "rope"
-    gpt = told("megatron-lm", Layout(1, 1, 64, 1))
+    gpt = told("megatron-lm", Layout(x=1, y=1, z=64, data=1))
     assert not flagged & set(gpt)
     assert "--position-embedding-type" not in gpt
 
@@ -187,10 +194,10 @@ def test_megatron_lm_is_told_a_decoder_that_is_no_gpt():
 @pytest.mark.parametrize(
     ("layout", "zero"),
     [
-        (Layout(1, 1, 1, 64), {"stage": 0}),
-        (Layout(1, 1, 64, 1), {"stage": 3, "overlap_comm": True, "stage3_max_reuse_distance": 0}),
+        (Layout(x=1, y=1, z=1, data=64), {"stage": 0}),
+        (Layout(x=1, y=1, z=64, data=1), {"stage": 3, "overlap_comm": True, "stage3_max_reuse_distance": 0}),
         (
-            Layout(1, 1, 8, 8),
+            Layout(x=1, y=1, z=8, data=8),
             {"stage": 3, "overlap_comm": True, "stage3_max_reuse_distance": 0, "mics_shard_size": 8},
         ),
     ],
@@ -208,7 +215,7 @@ def test_deepspeed_is_given_a_file_with_its_stage_and_batch(layout, zero):
 @pytest.mark.parametrize("recompute", range(3))
 @pytest.mark.parametrize("cache", range(3))
 def test_deepspeed_keeps_gathered_weights_as_long_as_the_weight_cache(recompute, cache):
-    job, layout = asked(), Layout(1, 1, 64, 1, recompute=recompute, weight_cache=cache)
+    job, layout = asked(), Layout(x=1, y=1, z=64, data=1, recompute=recompute, weight_cache=cache)
     ((_, text),) = flags.run(plan("perlmutter", DEVICES, "deepspeed"), layout, "out.jsonl").files
     zero = json.loads(text)["zero_optimization"]
     block = (job.model.parameters - sum(layer.parameters for layer in embedding_and_head(job))) // 32
@@ -226,7 +233,7 @@ def embedding_and_head(job):
 
 @pytest.mark.parametrize("launcher", ["megatron-axonn", "megatron-lm"])
 def test_recomputation_is_megatrons(launcher):
-    modes = [told(launcher, replace(Layout(1, 1, 64, 1), recompute=mode)) for mode in (0, 1, 2)]
+    modes = [told(launcher, replace(Layout(x=1, y=1, z=64, data=1), recompute=mode)) for mode in (0, 1, 2)]
     assert [found.get("--recompute-granularity") for found in modes] == [None, "selective", "full"]
     assert modes[2]["--recompute-num-layers"] == "1"
 
@@ -245,7 +252,7 @@ def test_axonns_overlap_is_the_jobs():
 
 
 def test_the_launcher_is_told_every_setting_of_the_grid():
-    layout = Layout(2, 1, 8, 4, placement=1, micro_batch=4, recompute=2, weight_cache=1)
+    layout = Layout(x=2, y=1, z=8, data=4, placement=1, micro_batch=4, recompute=2, weight_cache=1)
     found = told("perfmodel", layout, steps=7, warmup=2, seconds=90)
     wanted = {
         "--grid": "2x1x8x4", "--batch": "512", "--seq": "2048", "--micro-batch": "4", "--recompute": "full",
@@ -258,15 +265,15 @@ def test_the_launcher_is_told_every_setting_of_the_grid():
 @pytest.mark.parametrize("launcher", [name for name, one in FRAMEWORKS.items() if one.needs])
 def test_what_no_flag_made_here_can_say_is_asked_for(launcher):
     with pytest.raises(UsageError, match=re.escape(f"--launcher {launcher} needs --arguments with ")):
-        flags.run(plan("perlmutter", DEVICES, launcher, arguments=()), Layout(64, 1, 1, 1), "out.jsonl")
+        flags.run(plan("perlmutter", DEVICES, launcher, arguments=()), Layout(x=64, y=1, z=1, data=1), "out.jsonl")
 
 
 def test_deepspeed_needs_a_script():
     with pytest.raises(UsageError, match="needs --program, the script that trains"):
-        flags.run(plan("perlmutter", DEVICES, "deepspeed", program=()), Layout(1, 1, 64, 1), "out.jsonl")
+        flags.run(plan("perlmutter", DEVICES, "deepspeed", program=()), Layout(x=1, y=1, z=64, data=1), "out.jsonl")
 
 
 def test_what_the_user_adds_comes_last_and_so_wins():
     added = plan("perlmutter", DEVICES, "megatron-lm", arguments=("--lr=1", "--bf16"))
-    made = flags.run(added, Layout(1, 1, 64, 1), "out.jsonl")
+    made = flags.run(added, Layout(x=1, y=1, z=64, data=1), "out.jsonl")
     assert made.command[-2:] == ("--lr=1", "--bf16")

@@ -53,7 +53,7 @@ def test_all_frameworks_are_held_against_their_grids_here():
     ],
 )
 def test_a_grid_whose_ranks_are_numbered_otherwise_is_not_expressed(launcher, grid, order, fits):
-    layout = Layout(*grid, placement=PLACEMENTS.index(order))
+    layout = Layout.of(grid, placement=PLACEMENTS.index(order))
     reason = problem(FRAMEWORKS[launcher], asked(), layout)
     assert (reason == "") == fits
     assert fits or reason.startswith("numbers its ranks ")
@@ -62,7 +62,7 @@ def test_a_grid_whose_ranks_are_numbered_otherwise_is_not_expressed(launcher, gr
 @pytest.mark.parametrize(("launcher", "near"), [("torchtitan", "1x1x64x1"), ("deepspeed", "1x1x64x1")])
 def test_a_grid_that_cannot_be_expressed_is_refused_with_the_nearest_that_can(launcher, near):
     job, space = asked(), Space(gpus=DEVICES)
-    grid = Layout(1, 2, 32, 1)
+    grid = Layout(x=1, y=2, z=32, data=1)
     with pytest.raises(PerfmodelError, match=f"{launcher} cannot run gpt-20b on 1x2x32x1: it .*express is {near}$"):
         build.chosen(job, space, launcher, grid)
     found = nearest(FRAMEWORKS[launcher], job, space, grid)
@@ -73,7 +73,7 @@ def test_a_grid_that_cannot_be_expressed_is_refused_with_the_nearest_that_can(la
 
 def test_a_framework_that_can_express_no_grid_that_fits_says_so():
     with pytest.raises(PerfmodelError, match="no grid that fits suits it"):
-        build.chosen(asked(), Space(gpus=DEVICES), "litgpt-axonn", Layout(1, 1, 64, 1))
+        build.chosen(asked(), Space(gpus=DEVICES), "litgpt-axonn", Layout(x=1, y=1, z=64, data=1))
     with pytest.raises(NoGridError, match=r"litgpt-axonn can express none of .* grids; the fastest, "):
         build.fastest(asked(), Space(gpus=DEVICES), "litgpt-axonn")
 
@@ -92,7 +92,7 @@ def test_the_fastest_grids_are_the_fastest_of_those_that_can_be_expressed():
 @pytest.mark.parametrize("launcher", FRAMEWORKS)
 def test_a_framework_is_asked_for_settings_that_it_has(launcher):
     framework, job = FRAMEWORKS[launcher], asked()
-    grid = Layout(DEVICES, 1, 1, 1) if launcher == "litgpt-axonn" else Layout(1, 1, DEVICES, 1)
+    grid = Layout(x=DEVICES, y=1, z=1, data=1) if launcher == "litgpt-axonn" else Layout(x=1, y=1, z=DEVICES, data=1)
     for recompute, cache in itertools.product(range(len(RECOMPUTES)), range(len(WEIGHT_CACHES))):
         mode = RECOMPUTES[recompute], WEIGHT_CACHES[cache]
         known = not framework.modes or mode in framework.modes
@@ -114,18 +114,20 @@ def test_settings_that_a_framework_has_not_are_refused_with_those_that_it_has():
     with pytest.raises(UsageError, match=wanted):
         build.fastest(asked(), Space(gpus=DEVICES, recompute="selective"), "torchtitan")
     with pytest.raises(UsageError, match="megatron-lm has no --recompute any --weight-cache all; wanted "):
-        build.chosen(asked(), Space(gpus=DEVICES, weight_cache="all"), "megatron-lm", Layout(1, 1, DEVICES, 1))
+        build.chosen(
+            asked(), Space(gpus=DEVICES, weight_cache="all"), "megatron-lm", Layout(x=1, y=1, z=DEVICES, data=1)
+        )
 
 
 @pytest.mark.parametrize("launcher", ["axonn-nanogpt", "litgpt-axonn", "torchtitan"])
 def test_attention_that_a_framework_has_not_is_refused(launcher):
-    grid = Layout(DEVICES, 1, 1, 1) if launcher == "litgpt-axonn" else Layout(1, 1, DEVICES, 1)
+    grid = Layout(x=DEVICES, y=1, z=1, data=1) if launcher == "litgpt-axonn" else Layout(x=1, y=1, z=DEVICES, data=1)
     assert problem(FRAMEWORKS[launcher], asked(flash_attention=False), grid).endswith("needs --flash-attention")
 
 
 def test_a_grid_that_cannot_run_at_all_is_refused_before_any_framework():
     with pytest.raises(NoGridError, match=r"56 attention heads cannot be split evenly by x 16.*nearest that can is "):
-        build.chosen(asked(), Space(gpus=DEVICES), "torchtitan", Layout(16, 1, 4, 1))
+        build.chosen(asked(), Space(gpus=DEVICES), "torchtitan", Layout(x=16, y=1, z=4, data=1))
 
 
 def test_a_framework_is_refused_where_it_is_not_known_to_run():
@@ -142,39 +144,49 @@ def test_litgpt_is_refused_where_a_rank_sees_its_own_device_alone(machine):
 
 
 def test_a_batch_that_ranks_cannot_share_is_refused():
-    assert problem(FRAMEWORKS["axonn-nanogpt"], asked(batch=96), Layout(2, 4, 8, 1)).startswith("gives every rank ")
-    assert not problem(FRAMEWORKS["megatron-axonn"], asked(batch=96), Layout(2, 4, 8, 1))
+    assert problem(FRAMEWORKS["axonn-nanogpt"], asked(batch=96), Layout(x=2, y=4, z=8, data=1)).startswith(
+        "gives every rank "
+    )
+    assert not problem(FRAMEWORKS["megatron-axonn"], asked(batch=96), Layout(x=2, y=4, z=8, data=1))
 
 
 def test_torchtitan_splits_over_x_beside_z_alone():
     torchtitan = FRAMEWORKS["torchtitan"]
-    assert problem(torchtitan, asked(), Layout(4, 1, 1, 16)).startswith("splits over X beside Z alone")
-    assert problem(torchtitan, asked("gpt-tiny", gpus=4), Layout(4, 1, 1, 1)).startswith("splits over X beside Z alone")
+    assert problem(torchtitan, asked(), Layout(x=4, y=1, z=1, data=16)).startswith("splits over X beside Z alone")
+    assert problem(torchtitan, asked("gpt-tiny", gpus=4), Layout(x=4, y=1, z=1, data=1)).startswith(
+        "splits over X beside Z alone"
+    )
     whole = asked("gpt-tiny", machine="localhost-cpu", gpus=4)  # in fp32 there is no precision to mix
-    assert problem(torchtitan, whole, Layout(4, 1, 1, 1)) == ""
-    assert problem(torchtitan, asked(sequence=1000), Layout(16, 1, 4, 1)) == (
+    assert problem(torchtitan, whole, Layout(x=4, y=1, z=1, data=1)) == ""
+    assert problem(torchtitan, asked(sequence=1000), Layout(x=16, y=1, z=4, data=1)) == (
         "splits sequences of tokens by 2 * X, and 1000 is no multiple of 32"
     )
 
 
 @pytest.mark.parametrize("launcher", ["axonn-nanogpt", "megatron-axonn"])
 def test_a_decoder_that_is_no_gpt_is_refused_where_only_gpt_is_trained(launcher):
-    assert problem(FRAMEWORKS[launcher], asked("llama-3-8b"), Layout(1, 1, 64, 1)).startswith(
+    assert problem(FRAMEWORKS[launcher], asked("llama-3-8b"), Layout(x=1, y=1, z=64, data=1)).startswith(
         "trains GPT decoders alone"
     )
 
 
 def test_a_model_that_is_no_decoder_is_refused():
-    assert problem(FRAMEWORKS["megatron-lm"], asked("unet-7b"), Layout(1, 1, 64, 1)).startswith("trains decoders")
+    assert problem(FRAMEWORKS["megatron-lm"], asked("unet-7b"), Layout(x=1, y=1, z=64, data=1)).startswith(
+        "trains decoders"
+    )
 
 
 @pytest.mark.parametrize(
     ("overlap", "grid", "reason"),
     [
-        ({"all-gather"}, Layout(2, 4, 8, 1), "overlaps reduce-scatters and all-gathers beside all-reduces alone"),
-        ({"all-reduce", "data"}, Layout(1, 1, 32, 2), "overlaps nothing over data"),
-        ({"all-reduce", "data"}, Layout(2, 4, 8, 1), ""),  # a grid without data
-        (set(), Layout(2, 4, 8, 1), ""),
+        (
+            {"all-gather"},
+            Layout(x=2, y=4, z=8, data=1),
+            "overlaps reduce-scatters and all-gathers beside all-reduces alone",
+        ),
+        ({"all-reduce", "data"}, Layout(x=1, y=1, z=32, data=2), "overlaps nothing over data"),
+        ({"all-reduce", "data"}, Layout(x=2, y=4, z=8, data=1), ""),  # a grid without data
+        (set(), Layout(x=2, y=4, z=8, data=1), ""),
     ],
 )
 def test_what_megatron_axonn_cannot_overlap_is_refused(overlap, grid, reason):

@@ -52,7 +52,7 @@ def made(value, option):
     if option == "setup":
         changes = {"setup": (value,)}
     try:
-        found = request("perlmutter", 8, [Layout(1, 1, 8, 1)], compare=True, **changes)
+        found = request("perlmutter", 8, [Layout(x=1, y=1, z=8, data=1)], compare=True, **changes)
         return found, script(found)
     except UsageError:
         return None

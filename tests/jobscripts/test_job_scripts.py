@@ -23,7 +23,7 @@ BLESSED = {
 
 
 def grids(*texts):
-    return [Layout(*map(int, one.split("x"))) for one in texts]
+    return [Layout.of(map(int, one.split("x"))) for one in texts]
 
 
 def exported(script_text):
@@ -271,7 +271,7 @@ def test_that_the_program_is_there_is_asked_before_the_ranks_start_unless_it_is_
 
 
 def test_a_framework_that_would_not_end_leaves_the_other_grids_their_turn():
-    grids = [Layout(1, 1, 64, 1), Layout(2, 1, 32, 1)]
+    grids = [Layout(x=1, y=1, z=64, data=1), Layout(x=2, y=1, z=32, data=1)]
     text = script(request("perlmutter", 64, grids, "axonn-nanogpt"))
     assert text.count("\ntimeout 810 srun ") == 2
     assert "timeout " not in script(request("perlmutter", 64, grids[:1], "axonn-nanogpt"))
@@ -279,7 +279,7 @@ def test_a_framework_that_would_not_end_leaves_the_other_grids_their_turn():
 
 def test_steps_that_do_not_fit_into_the_time_are_refused_with_what_would_do():
     with pytest.raises(UsageError, match=r"13 steps of 1x1x64x1 are predicted to take \d+ s, and --time leaves 18 s"):
-        request("perlmutter", 64, [Layout(1, 1, 64, 1)] * 3, time="00:01:00")
+        request("perlmutter", 64, [Layout(x=1, y=1, z=64, data=1)] * 3, time="00:01:00")
 
 
 @pytest.mark.parametrize("mode", ["array", "many"])

@@ -110,6 +110,7 @@ def test_tables_count_at_full_fidelity_only():
     with_tables, without = profiles.load_file(FILE), profiles.load("perlmutter")
     for fidelity, same in (("paper", True), ("flat", True), ("full", False)):
         sent = [
-            communicate(job(where=where, fidelity=fidelity), Layout(1, 1, 16, 1)) for where in (with_tables, without)
+            communicate(job(where=where, fidelity=fidelity), Layout(x=1, y=1, z=16, data=1))
+            for where in (with_tables, without)
         ]
         assert (sent[0] == sent[1]) is same, fidelity

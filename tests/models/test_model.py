@@ -239,7 +239,7 @@ def test_grouped_queries_cost_fewer_weights_and_the_same_attention():
 
 
 def test_a_convolution_weighs_kernel_squared_and_runs_at_its_own_positions():
-    layer = Linear("convolution", inputs=8, outputs=16, kernel=3, positions=0.25)
+    layer = Linear(name="convolution", inputs=8, outputs=16, kernel=3, positions=0.25)
     assert layer.parameters == 9 * 8 * 16 + 16
     assert layer.flops(100) == 2 * 25 * 9 * 8 * 16
 
@@ -265,30 +265,58 @@ def test_only_gelu_multi_head_tied_decoders_with_biases_are_gpts():
     ("build", "message"),
     [
         (
-            lambda: Linear("a", inputs=0, outputs=1),
+            lambda: Linear(name="a", inputs=0, outputs=1),
             "inputs is 0, wanted a number greater than 0 and at most 2147483648",
         ),
-        (lambda: Linear("a", inputs=1, outputs=2**31 + 1), "outputs is 2147483649, wanted"),
-        (lambda: Linear("a", inputs=1, outputs=1, positions=float("nan")), "positions is nan, wanted"),
-        (lambda: Attention("a", heads=6, kv_heads=4, head_dim=8), "6 heads are not a multiple of 4 key-value heads"),
-        (lambda: Attention("a", heads=2**20, kv_heads=1, head_dim=2**20), "width is 1099511627776, wanted"),
-        (lambda: Norm("a", width=-1), "width is -1, wanted"),
-        (lambda: Activation("a", width=0), "width is 0, wanted"),
-        (lambda: Embedding("a", vocabulary=0, width=1), "vocabulary is 0, wanted"),
-        (lambda: Embedding("a", vocabulary=1, width=1, learned_positions=-1), "learned_positions is -1, wanted"),
-        (lambda: Head("a", vocabulary=1, width=0), "width is 0, wanted"),
-        (lambda: Block("a", ()), "layers is 0, wanted"),
-        (lambda: Block("a", (Norm("n", 1),), repeat=0), "repeat is 0, wanted"),
-        (lambda: Model("m", 1, (Block("a", (Norm("n", 1),)),)), "model m has no linear layer, so there is nothing"),
-        (lambda: Model("m", 0, (Block("a", (Linear("n", 1, 1),)),)), "sequence is 0, wanted"),
-        (lambda: Transformer(1, 10, 3, 1, 1), "hidden 10 is no multiple of 3 heads; give head_dim if that is meant"),
-        (lambda: Transformer(1, 9, 3, 1, 1, norms=3), "norms is 3, wanted 1, 2 or 4 a block"),
-        (lambda: Transformer(0, 9, 3, 1, 1), "layers is 0, wanted"),
-        (lambda: Transformer(1, 9, 3, 1, 1, kv_heads=0), "kv_heads is 0, wanted"),
-        (lambda: Transformer(1, 9, 3, 1, 1, head_dim=-2), "head_dim is -2, wanted"),
-        (lambda: Transformer(1, 9, 3, 1, 1, feed_forward=0), "feed_forward is 0, wanted"),
+        (lambda: Linear(name="a", inputs=1, outputs=2**31 + 1), "outputs is 2147483649, wanted"),
+        (lambda: Linear(name="a", inputs=1, outputs=1, positions=float("nan")), "positions is nan, wanted"),
         (
-            lambda: Model("m", 1, (Block("a", (Linear("n", 2**31, 2**31),)),)),
+            lambda: Attention(name="a", heads=6, kv_heads=4, head_dim=8),
+            "6 heads are not a multiple of 4 key-value heads",
+        ),
+        (lambda: Attention(name="a", heads=2**20, kv_heads=1, head_dim=2**20), "width is 1099511627776, wanted"),
+        (lambda: Norm(name="a", width=-1), "width is -1, wanted"),
+        (lambda: Activation(name="a", width=0), "width is 0, wanted"),
+        (lambda: Embedding(name="a", vocabulary=0, width=1), "vocabulary is 0, wanted"),
+        (lambda: Embedding(name="a", vocabulary=1, width=1, learned_positions=-1), "learned_positions is -1, wanted"),
+        (lambda: Head(name="a", vocabulary=1, width=0), "width is 0, wanted"),
+        (lambda: Block(name="a", layers=()), "layers is 0, wanted"),
+        (lambda: Block(name="a", layers=(Norm(name="n", width=1),), repeat=0), "repeat is 0, wanted"),
+        (
+            lambda: Model(name="m", sequence=1, blocks=(Block(name="a", layers=(Norm(name="n", width=1),)),)),
+            "model m has no linear layer, so there is nothing",
+        ),
+        (
+            lambda: Model(
+                name="m", sequence=0, blocks=(Block(name="a", layers=(Linear(name="n", inputs=1, outputs=1),)),)
+            ),
+            "sequence is 0, wanted",
+        ),
+        (
+            lambda: Transformer(layers=1, hidden=10, heads=3, vocabulary=1, sequence=1),
+            "hidden 10 is no multiple of 3 heads; give head_dim if that is meant",
+        ),
+        (
+            lambda: Transformer(layers=1, hidden=9, heads=3, vocabulary=1, sequence=1, norms=3),
+            "norms is 3, wanted 1, 2 or 4 a block",
+        ),
+        (lambda: Transformer(layers=0, hidden=9, heads=3, vocabulary=1, sequence=1), "layers is 0, wanted"),
+        (
+            lambda: Transformer(layers=1, hidden=9, heads=3, vocabulary=1, sequence=1, kv_heads=0),
+            "kv_heads is 0, wanted",
+        ),
+        (
+            lambda: Transformer(layers=1, hidden=9, heads=3, vocabulary=1, sequence=1, head_dim=-2),
+            "head_dim is -2, wanted",
+        ),
+        (
+            lambda: Transformer(layers=1, hidden=9, heads=3, vocabulary=1, sequence=1, feed_forward=0),
+            "feed_forward is 0, wanted",
+        ),
+        (
+            lambda: Model(
+                name="m", sequence=1, blocks=(Block(name="a", layers=(Linear(name="n", inputs=2**31, outputs=2**31),)),)
+            ),
             "model m has 4.61e+18 parameters, more than can be meant",
         ),
     ],

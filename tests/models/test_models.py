@@ -161,8 +161,8 @@ def test_a_file_of_sizes_is_the_transformer_of_those_sizes(write):
 def test_a_file_of_blocks_has_the_layers_it_lists(write):
     model = models.load(write(BLOCKS, "model.yml"))
     assert [layer for _, layer in model.layers()] == [
-        Linear("up", 4, 16),
-        Linear("down", 16, 4, transposed=True),
+        Linear(name="up", inputs=4, outputs=16),
+        Linear(name="down", inputs=16, outputs=4, transposed=True),
     ]
     assert (model.name, model.sequence, model.transformer) == ("two layers", 8, None)
 

@@ -32,25 +32,25 @@ def test_the_stride_of_an_axis_is_the_product_of_those_inside(order):
 
 
 def test_x_and_y_joined_lie_inside_what_is_inside_both_when_they_are_neighbours():
-    layout = Layout(2, 3, 5, 7, placement=PLACEMENTS.index(("z", "y", "x", "data")))
+    layout = Layout(x=2, y=3, z=5, data=7, placement=PLACEMENTS.index(("z", "y", "x", "data")))
     assert (layout.size("xy"), layout.inner("xy")) == (6, 5)
 
 
 def test_a_joined_group_with_z_between_shares_its_longer_block_with_more_groups():
-    layout = Layout(2, 3, 5, 7, placement=PLACEMENTS.index(("x", "z", "y", "data")))
+    layout = Layout(x=2, y=3, z=5, data=7, placement=PLACEMENTS.index(("x", "z", "y", "data")))
     assert (layout.size("xy"), layout.inner("xy")) == (6, 5)
     assert layout.inner("xy") * layout.size("xy") == layout.inner("y") * layout.y
 
 
 def test_exchanging_x_and_y_twice_gives_the_same():
-    layout = Layout(2, 3, 5, 7, 4, 3, 2, 1)
-    assert layout.exchanged() == Layout(3, 2, 5, 7, 4, 3, 2, 1)
+    layout = Layout(x=2, y=3, z=5, data=7, placement=4, micro_batch=3, recompute=2, weight_cache=1)
+    assert layout.exchanged() == Layout(x=3, y=2, z=5, data=7, placement=4, micro_batch=3, recompute=2, weight_cache=1)
     assert layout.exchanged().exchanged() == layout
 
 
 def test_rows_of_many_are_one_or_fewer_and_scalars_go_for_every_row():
-    many = Layout(np.array([1, 2, 4]), np.array([4, 2, 1]), np.array([1, 1, 1]), 2, placement=1)
-    assert many.take(1) == Layout(2, 2, 1, 2, placement=1)
+    many = Layout(x=np.array([1, 2, 4]), y=np.array([4, 2, 1]), z=np.array([1, 1, 1]), data=2, placement=1)
+    assert many.take(1) == Layout(x=2, y=2, z=1, data=2, placement=1)
     assert isinstance(many.take(1).x, int)
     fewer = many.take(np.array([2, 0]))
     assert (fewer.x.tolist(), fewer.data.tolist(), fewer.placement.tolist()) == ([4, 1], [2, 2], [1, 1])
@@ -58,7 +58,7 @@ def test_rows_of_many_are_one_or_fewer_and_scalars_go_for_every_row():
 
 
 def test_a_grid_reads_as_in_the_paper():
-    assert Layout(1, 2, 32, 4).text() == "1x2x32x4"
+    assert Layout(x=1, y=2, z=32, data=4).text() == "1x2x32x4"
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,16 @@ def test_the_first_of_equal_orders_is_kept_so_the_library_s_own_goes_first():
 
 @pytest.mark.parametrize("placement", range(len(PLACEMENTS)))
 def test_a_joined_group_of_which_one_axis_is_not_split_is_the_other_s_own(placement):
-    assert PLACEMENTS[placement] != ("y", "z", "x", "data") or Layout(1, 4, 8, 1, placement).inner("xy") == 1
-    for axis, layout in (("y", Layout(1, 4, 8, 2, placement)), ("x", Layout(4, 1, 8, 2, placement))):
+    assert (
+        PLACEMENTS[placement] != ("y", "z", "x", "data")
+        or Layout(x=1, y=4, z=8, data=1, placement=placement).inner("xy") == 1
+    )
+    for axis, layout in (
+        ("y", Layout(x=1, y=4, z=8, data=2, placement=placement)),
+        ("x", Layout(x=4, y=1, z=8, data=2, placement=placement)),
+    ):
         assert layout.inner("xy") == layout.inner(axis)
         strides = np.diff(groups(layout, "xy"), axis=1)
         assert set(strides.ravel().tolist()) == {layout.inner("xy")}
-    many = Layout(*np.array([[1, 4, 2], [4, 1, 2], [8, 8, 2], [2, 2, 2]]), placement)
+    many = Layout.of(np.array([[1, 4, 2], [4, 1, 2], [8, 8, 2], [2, 2, 2]]), placement=placement)
     assert many.inner("xy").tolist() == [many.take(row).inner("xy") for row in range(3)]

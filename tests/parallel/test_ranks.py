@@ -10,7 +10,7 @@ from perfmodel.parallel.ranks import first_group, groups, nodes_of, rank_array
 
 def test_a_grid_of_two_by_two_by_two_is_the_paper_s_picture():
     # arXiv 2502.08145, section V-B: X pairs 0-1, 2-3, ...; Y pairs 0-2, 1-3, 4-6, 5-7.
-    layout = Layout(2, 2, 2, 1, placement=1)
+    layout = Layout(x=2, y=2, z=2, data=1, placement=1)
     assert groups(layout, "x").tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert groups(layout, "y").tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
@@ -23,13 +23,13 @@ def test_ranks_are_axonn_s_column_fastest_then_row_depth_data():
 
 
 def test_axonn_with_two_data_ranks_and_two_rows_joins_0_and_2():
-    assert groups(Layout(2, 1, 1, 2), "data").tolist() == [[0, 2], [1, 3]]
+    assert groups(Layout(x=2, y=1, z=1, data=2), "data").tolist() == [[0, 2], [1, 3]]
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "z", "data", "xy"])
 @pytest.mark.parametrize("placement", range(len(PLACEMENTS)))
 def test_every_rank_is_in_one_group_of_every_axis_and_members_differ_in_that_axis_only(axis, placement):
-    layout = Layout(2, 3, 4, 2, placement=placement)
+    layout = Layout(x=2, y=3, z=4, data=2, placement=placement)
     where = {int(rank): place for place, rank in np.ndenumerate(rank_array(layout))}
     lines = groups(layout, axis)
     assert sorted(lines.ravel().tolist()) == list(range(48))
@@ -51,7 +51,7 @@ def test_the_first_group_is_the_first_of_all_groups(axis):
 
 
 def test_the_first_group_of_two_thousand_million_ranks_is_no_array():
-    largest = Layout(2**15, 2**15, 2, 1)
+    largest = Layout(x=2**15, y=2**15, z=2, data=1)
     assert first_group(largest, "xy", 2**30 - 1) == 2**30 - 1
     assert first_group(largest, "z", 1) == 2**30
 

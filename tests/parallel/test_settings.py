@@ -38,7 +38,7 @@ def test_a_size_that_the_user_gives_holds_in_every_format(name):
 
 def test_a_job_in_fp32_holds_and_sends_twice_the_bytes():
     single, half = (job(where=with_rates(dtype)) for dtype in ("fp32", "bf16"))
-    layout = Layout(1, 2, 2, 1)
+    layout = Layout(x=1, y=2, z=2, data=1)
     double, plain = occupy(single, layout), occupy(half, layout)
     assert double.weights == 2 * plain.weights
     assert double.gathered_weights == 2 * plain.gathered_weights
@@ -48,11 +48,11 @@ def test_a_job_in_fp32_holds_and_sends_twice_the_bytes():
 
 
 def test_weights_in_fp32_need_no_master_copy():
-    model = linears(Linear("layer", 64, 64, bias=False))
+    model = linears(Linear(name="layer", inputs=64, outputs=64, bias=False))
     for name, optimizer in OPTIMIZERS.items():
-        found = occupy(job(model, with_rates("fp32"), optimizer=name), Layout(1, 1, 1, 1))
+        found = occupy(job(model, with_rates("fp32"), optimizer=name), Layout(x=1, y=1, z=1, data=1))
         assert found.optimizer == 4096 * (optimizer.state - optimizer.copy)
-    assert occupy(job(model, with_rates("fp32")), Layout(1, 1, 1, 1)).optimizer == 4096 * 8
+    assert occupy(job(model, with_rates("fp32")), Layout(x=1, y=1, z=1, data=1)).optimizer == 4096 * 8
 
 
 def test_settings_that_are_decided_stay_as_they_are_in_another_job():

@@ -125,7 +125,7 @@ def test_row_i_of_the_rules_is_the_single_call_exactly(question, many):
 
 @given(JOBS, st.integers(1, 5))
 def test_one_rank_communicates_nothing(question, micro_batch):
-    assert communicate(question, Layout(1, 1, 1, 1, micro_batch=micro_batch)).total == 0
+    assert communicate(question, Layout(x=1, y=1, z=1, data=1, micro_batch=micro_batch)).total == 0
 
 
 @given(JOBS, one_layout())
@@ -174,14 +174,14 @@ def flipped(model):
     """The same model with normal layers transposed and transposed ones normal."""
     blocks = (
         Block(
-            b.name,
-            tuple(replace(layer, transposed=not layer.transposed) for layer in b.layers),
-            b.repeat,
-            b.checkpointed,
+            name=b.name,
+            layers=tuple(replace(layer, transposed=not layer.transposed) for layer in b.layers),
+            repeat=b.repeat,
+            checkpointed=b.checkpointed,
         )
         for b in model.blocks
     )
-    return Model(model.name, model.sequence, tuple(blocks))
+    return Model(name=model.name, sequence=model.sequence, blocks=tuple(blocks))
 
 
 LINEARS = st.sampled_from(MODELS[3:])
@@ -357,5 +357,5 @@ def test_a_larger_micro_batch_takes_more_memory_and_no_more_time(question, layou
 
 def test_a_machine_with_one_device_a_node_talks_only_between_nodes():
     question = job(linears(*four_layers(256)), machine(1, between=50e9))
-    for collective in traffic(question, Layout(2, 2, 2, 2)):
+    for collective in traffic(question, Layout(x=2, y=2, z=2, data=2)):
         assert collective.link.bandwidth == 50e9

@@ -11,14 +11,14 @@ from perfmodel.search.search import Space, rank
 
 def answers(counts, batch, **chosen):
     question = job(fidelity="full", **chosen)
-    return sweep_record(question, batch, list(points(question, Space(1), counts, batch)))
+    return sweep_record(question, batch, list(points(question, Space(gpus=1), counts, batch)))
 
 
 def test_every_count_has_the_answer_of_a_search_of_its_own():
     record = answers([4, 8, 16], Batch(whole=64))
     assert record["scaling"] == "strong"
     for row in record["points"]:
-        alone = rank(job(fidelity="full"), Space(row["gpus"]))
+        alone = rank(job(fidelity="full"), Space(gpus=row["gpus"]))
         assert row["step_time_s"] == alone.prediction.step[0]
         assert tuple(row["grid"].values()) == tuple(
             alone.layouts.take(0).size(axis) for axis in ("x", "y", "z", "data")

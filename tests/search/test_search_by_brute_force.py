@@ -149,7 +149,7 @@ def brute_force(question, space):
             if reason := broken(question, grid):
                 reasons[reason] += 1
                 continue
-            found = fitting(question, space, rate, Layout(*grid, placement))
+            found = fitting(question, space, rate, Layout.of(grid, placement=placement))
             if found:
                 rows.setdefault(grid, []).extend(found)
             else:
@@ -192,7 +192,7 @@ def test_best_ranking_and_counts_are_those_of_brute_force(name):
 def test_a_micro_batch_is_not_chosen_for_the_last_digit_of_its_time():
     # Without z nothing at flat fidelity depends on the micro-batch but rounding, so the least memory decides.
     question = job(gpt(), machine(8), batch=720, fidelity="flat")
-    found = rank(question, Space(8, top=100))
+    found = rank(question, Space(gpus=8, top=100))
     assert set(found.layouts.micro_batch[found.layouts.z == 1].tolist()) == {1}
 
 
@@ -209,7 +209,7 @@ def test_a_micro_batch_is_not_chosen_for_the_last_digit_of_its_time():
 def test_any_question_is_answered_as_by_brute_force(*, gpus, where, batch, placements, fidelity, heads, top):
     model = gpt(layers=2, hidden=192, heads=heads[0], kv_heads=heads[1], head_dim=24, vocabulary=3000, sequence=128)
     question = job(model, where, batch=batch, fidelity=fidelity)
-    space = Space(gpus, placements=placements, top=top)
+    space = Space(gpus=gpus, placements=placements, top=top)
     expected, reasons, searched = brute_force(question, space)
     found = rank(question, space)
     assert [found.layouts.take(row) for row in range(len(found))] == [layout for _, _, layout in expected[:top]]

@@ -25,7 +25,7 @@ FIDELITIES = ["paper", "flat", "full"]
 def ranking(machine="perlmutter", fidelity="full", gpus=16, top=20):
     chosen = Settings(fidelity=fidelity, ignore_memory=True)
     question = Job.of(models.load("gpt-5b"), profiles.load(machine), batch=64, settings=chosen)
-    return rank(question, Space(gpus, top=top))
+    return rank(question, Space(gpus=gpus, top=top))
 
 
 def draw(found, seed=1, uncertain=None, samples=100):

@@ -59,7 +59,7 @@ def many():
     return replace(grids, micro_batch=np.ones_like(grids.x), recompute=modes, weight_cache=(modes + 1) % 3)
 
 
-LAYOUTS = [Layout(2, 2, 2, 2), Layout(1, 1, 1, 1, recompute=2), many()]
+LAYOUTS = [Layout(x=2, y=2, z=2, data=2), Layout(x=1, y=1, z=1, data=1, recompute=2), many()]
 ONE_OR_MANY = pytest.mark.parametrize("layout", LAYOUTS, ids=["one", "one rank", "many"])
 CHOICES = [{}, {"fidelity": "paper"}, {"flash_attention": False, "dropout": True}, {"data_gradient_bytes": 4 * BYTE}]
 

@@ -22,7 +22,7 @@ MODELS = {"gpt": gpt(layers=3), "llama": models.load("llama-3-8b")}
 def split(grid, model=MODELS["gpt"], where=None, **settings):
     """The waits of a grid, the prediction, and all that it sends."""
     job = Job.of(model, where or machine(8), batch=1024, settings=Settings(fidelity="full", **settings))
-    layout, rate = Layout(*grid, micro_batch=2, recompute=2, weight_cache=1), gemm_rate(job)
+    layout, rate = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1), gemm_rate(job)
     prediction = predict(job, layout, rate)
     return waits(job, layout, rate, float(prediction.exposed_communication)), prediction, communicate(job, layout)
 
@@ -62,8 +62,11 @@ def test_contention_alone_can_be_what_is_lost():
 
 def test_what_runs_first_in_line_is_what_is_waited_for():
     events = [
-        Event("gathers", "a", 0.0, 2.0), Event("collectives", "b", 0.5, 1.0), Event("compute", "c", 1.5, 3.0),
-        Event("scatters", "d", 2.5, 4.0), Event("compute", SLOWED, 5.0, 5.5),
-    ]  # fmt: skip
+        Event(stream="gathers", name="a", start=0.0, end=2.0),
+        Event(stream="collectives", name="b", start=0.5, end=1.0),
+        Event(stream="compute", name="c", start=1.5, end=3.0),
+        Event(stream="scatters", name="d", start=2.5, end=4.0),
+        Event(stream="compute", name=SLOWED, start=5.0, end=5.5),
+    ]
     # From 4 to 5 nothing runs: the queue of scatters still has the links.
     assert dict(standstill(events, 5.5)) == {"gathers": 1.0, "collectives": 0.5, "scatters": 2.0}

@@ -26,7 +26,9 @@ FORWARD = WEIGHT_CACHES.index("forward")
 
 def decoder(row):
     sizes = {"vocabulary": 51200, "sequence": 2048, "learned_positions": 2048}
-    return Transformer(int(row["layers"]), int(row["hidden"]), int(row["heads"]), **sizes).model(row["model"])
+    return Transformer(layers=int(row["layers"]), hidden=int(row["hidden"]), heads=int(row["heads"]), **sizes).model(
+        row["model"]
+    )
 
 
 def smallest_that_fits(question):
@@ -59,10 +61,14 @@ def test_nine_of_the_ten_smallest_tensor_degrees_are_exactly_the_authors():
 @pytest.fixture
 def korthikanti():
     """{recomputation: memory} of the 22B of Korthikanti et al.: tensor degree 8, micro-batch 4."""
-    model = Transformer(48, 6144, 64, vocabulary=51200, sequence=2048, learned_positions=2048).model("22B")
+    model = Transformer(
+        layers=48, hidden=6144, heads=64, vocabulary=51200, sequence=2048, learned_positions=2048
+    ).model("22B")
     question = job(model, machine(8), batch=4, flash_attention=False, dropout=True)
     modes = enumerate(RECOMPUTES)
-    return {mode: occupy(question, Layout(8, 1, 1, 1, micro_batch=4, recompute=index)) for index, mode in modes}
+    return {
+        mode: occupy(question, Layout(x=8, y=1, z=1, data=1, micro_batch=4, recompute=index)) for index, mode in modes
+    }
 
 
 @pytest.mark.parametrize("row", golden("korthikanti_22b"), ids=lambda row: row["quantity"])
@@ -82,7 +88,7 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
     hidden, heads, sequence, tensor = 1024, 16, 512, 4
     model = gpt(hidden=hidden, heads=heads, sequence=sequence)
     settings = Sized(flash_attention=False, dropout=True)
-    found = block_activations(model.blocks[1], settings, sequence).on(Layout(tensor, 1, 1, 1))
+    found = block_activations(model.blocks[1], settings, sequence).on(Layout(x=tensor, y=1, z=1, data=1))
     statistics = 2 * 2 * 4  # of two norms, in fp32, which the equation leaves out
     assert found == hidden * (10 + 24 / tensor + 5 * heads * sequence / (hidden * tensor)) + statistics
 
@@ -90,24 +96,31 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
 def test_without_dropout_there_are_no_masks():
     model = gpt(hidden=1024, heads=16, sequence=512)
     settings = Sized(flash_attention=False, dropout=False)
-    found = block_activations(model.blocks[1], settings, 512).on(Layout(1, 1, 1, 1))
+    found = block_activations(model.blocks[1], settings, 512).on(Layout(x=1, y=1, z=1, data=1))
     assert found == 1024 * (8 + 24 + 2 * 16 * 512 / 1024) + 2 * 2 * 4
 
 
 def test_flash_attention_keeps_one_fp32_number_a_head_instead_of_scores():
-    block = Block("b", (Attention("a", heads=16, kv_heads=16, head_dim=64),))
+    block = Block(name="b", layers=(Attention(name="a", heads=16, kv_heads=16, head_dim=64),))
     kept = block_activations(block, Sized(), sequence=4096)
     assert kept.scores == 16 * 4
     assert kept.over_x == 3 * 16 * 64 * 2
 
 
 def test_grouped_queries_keep_fewer_keys_and_values():
-    block = Block("b", (Attention("a", heads=32, kv_heads=8, head_dim=128),))
+    block = Block(name="b", layers=(Attention(name="a", heads=32, kv_heads=8, head_dim=128),))
     assert block_activations(block, Sized(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
 
 
 def test_gated_activations_keep_both_inputs_and_norms_theirs():
-    block = Block("b", (Norm("n", 100), Linear("l", 100, 600), Activation("act", 300, gated=True)))
+    block = Block(
+        name="b",
+        layers=(
+            Norm(name="n", width=100),
+            Linear(name="l", inputs=100, outputs=600),
+            Activation(name="act", width=300, gated=True),
+        ),
+    )
     kept = block_activations(block, Sized(), sequence=1)
     assert (kept.over_y, kept.over_x) == (200 + 200, 1200)
 
@@ -116,27 +129,32 @@ def test_hidden_states_are_split_over_y_and_the_middle_of_the_block_over_x():
     kept = PerToken(over_y=8.0, over_x=6.0, scores=2.0, whole=1.0)
     assert kept.on(Layout(x=2, y=4, z=1, data=1)) == 1 + 8 / 4 + 8 / 2
     assert kept.on(Layout(x=2, y=4, z=1, data=1), scores=False) == 1 + 8 / 4 + 6 / 2
-    assert (kept + kept).on(Layout(2, 4, 1, 1)) == 2 * kept.on(Layout(2, 4, 1, 1))
+    assert (kept + kept).on(Layout(x=2, y=4, z=1, data=1)) == 2 * kept.on(Layout(x=2, y=4, z=1, data=1))
 
 
 def test_full_recomputation_keeps_the_input_of_each_block_and_one_block_whole():
-    model = linears(Linear("in", 64, 256), Linear("out", 256, 64, transposed=True), repeat=6, sequence=1000)
-    found = occupy(job(model, batch=3), Layout(1, 1, 1, 1, micro_batch=3, recompute=FULL))
+    model = linears(
+        Linear(name="in", inputs=64, outputs=256),
+        Linear(name="out", inputs=256, outputs=64, transposed=True),
+        repeat=6,
+        sequence=1000,
+    )
+    found = occupy(job(model, batch=3), Layout(x=1, y=1, z=1, data=1, micro_batch=3, recompute=FULL))
     assert found.activations == 6 * 3000 * 64 * 2
     assert found.recomputed_block == 3000 * 256 * 2  # its input is kept already
 
 
 def test_blocks_that_are_not_checkpointed_keep_everything_in_every_mode():
-    model = linears(Linear("in", 64, 256), repeat=6, sequence=1000, checkpointed=False)
+    model = linears(Linear(name="in", inputs=64, outputs=256), repeat=6, sequence=1000, checkpointed=False)
     modes = np.array([NONE, SELECTIVE, FULL])
-    found = occupy(job(model), Layout(*np.ones((4, 3), dtype=int), micro_batch=1, recompute=modes))
+    found = occupy(job(model), Layout.of(np.ones((4, 3), dtype=int), micro_batch=1, recompute=modes))
     assert found.activations.tolist() == [6 * 1000 * 64 * 2] * 3
     assert found.recomputed_block.tolist() == [0, 0, 0]
 
 
 def test_selective_recomputation_drops_scores_only():
     question = job(gpt(), flash_attention=False)
-    none, selective = (occupy(question, Layout(2, 1, 1, 1, recompute=mode)) for mode in (NONE, SELECTIVE))
+    none, selective = (occupy(question, Layout(x=2, y=1, z=1, data=1, recompute=mode)) for mode in (NONE, SELECTIVE))
     scores = 4 * 1024 * 16 * 1024 * 2 / 2  # layers * tokens * heads * keys * bytes / x
     assert none.activations - selective.activations == scores
     assert selective.total < none.total
@@ -144,8 +162,8 @@ def test_selective_recomputation_drops_scores_only():
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_cost_their_bytes_a_parameter(name):
-    model = linears(Linear("layer", 64, 64, bias=False))
-    found = occupy(job(model, optimizer=name), Layout(1, 1, 1, 1))
+    model = linears(Linear(name="layer", inputs=64, outputs=64, bias=False))
+    found = occupy(job(model, optimizer=name), Layout(x=1, y=1, z=1, data=1))
     assert found.weights == 2 * 4096
     assert found.gradients == OPTIMIZERS[name].gradient * 4096
     assert found.optimizer == OPTIMIZERS[name].state * 4096
@@ -162,25 +180,43 @@ def test_one_device_holds_the_model_whole(name):
     if name not in models.names():
         name = next(known for known in models.names() if known.startswith("unet"))
     question = job(models.load(name), vocabulary_multiple=0)
-    assert held(question, Layout(1, 1, 1, 1)) == question.model.parameters
+    assert held(question, Layout(x=1, y=1, z=1, data=1)) == question.model.parameters
 
 
 def test_query_and_key_norms_and_head_biases_are_held_too():
     shape = {"layers": 2, "hidden": 256, "heads": 4, "vocabulary": 1024, "sequence": 64}
     model = Transformer(**shape, query_key_norm=True, head_bias=True, tied=False).model("all-the-trimmings")
-    assert held(job(model, vocabulary_multiple=0), Layout(1, 1, 1, 1)) == model.parameters
+    assert held(job(model, vocabulary_multiple=0), Layout(x=1, y=1, z=1, data=1)) == model.parameters
 
 
 def test_norms_are_counted_on_every_rank_that_holds_a_copy():
-    model = Model("one-norm", 8, (Block("b", (Norm("n", 64), Linear("l", 64, 64, bias=False))),))
-    assert replicated_parameters(job(model), Layout(2, 4, 8, 2)) == 128 / 4
+    model = Model(
+        name="one-norm",
+        sequence=8,
+        blocks=(
+            Block(name="b", layers=(Norm(name="n", width=64), Linear(name="l", inputs=64, outputs=64, bias=False))),
+        ),
+    )
+    assert replicated_parameters(job(model), Layout(x=2, y=4, z=8, data=2)) == 128 / 4
 
 
 def test_biases_follow_the_outputs_and_positions_the_hidden_states():
-    normal = linears(Linear("l", 64, 96))
-    transposed = linears(Linear("l", 64, 96, transposed=True))
-    positions = Model("p", 8, (Block("b", (Embedding("e", 128, 64, 32), Linear("l", 64, 64, bias=False))),))
-    layout = Layout(2, 4, 8, 2)
+    normal = linears(Linear(name="l", inputs=64, outputs=96))
+    transposed = linears(Linear(name="l", inputs=64, outputs=96, transposed=True))
+    positions = Model(
+        name="p",
+        sequence=8,
+        blocks=(
+            Block(
+                name="b",
+                layers=(
+                    Embedding(name="e", vocabulary=128, width=64, learned_positions=32),
+                    Linear(name="l", inputs=64, outputs=64, bias=False),
+                ),
+            ),
+        ),
+    )
+    layout = Layout(x=2, y=4, z=8, data=2)
     assert replicated_parameters(job(normal), layout) == 96 / 2
     assert replicated_parameters(job(transposed), layout) == 96 / 4
     assert replicated_parameters(job(positions), layout) == 32 * 64 / 4
@@ -188,13 +224,15 @@ def test_biases_follow_the_outputs_and_positions_the_hidden_states():
 
 def test_a_tied_head_has_no_table_of_its_own():
     tied, untied = (job(gpt(tied=value)) for value in (True, False))
-    difference = sharded_parameters(untied, Layout(2, 2, 2, 1)) - sharded_parameters(tied, Layout(2, 2, 2, 1))
+    difference = sharded_parameters(untied, Layout(x=2, y=2, z=2, data=1)) - sharded_parameters(
+        tied, Layout(x=2, y=2, z=2, data=1)
+    )
     assert difference == 51200 * 1024 / 8
 
 
 def test_a_vocabulary_is_padded_so_that_x_and_y_hold_equal_parts():
     question = job(gpt(vocabulary=50257))
-    assert [question.padded_vocabulary(50257, Layout(x, y, 4, 1)) for x, y in ((1, 1), (2, 1), (2, 4))] == [
+    assert [question.padded_vocabulary(50257, Layout(x=x, y=y, z=4, data=1)) for x, y in ((1, 1), (2, 1), (2, 4))] == [
         50304,
         50432,
         51200,
@@ -202,7 +240,7 @@ def test_a_vocabulary_is_padded_so_that_x_and_y_hold_equal_parts():
 
 
 def test_gathered_weights_are_alive_by_caching_mode():
-    model = linears(*(Linear(f"l{i}", 64, 64 * i, bias=False) for i in (1, 2, 3)), repeat=5)
+    model = linears(*(Linear(name=f"l{i}", inputs=64, outputs=64 * i, bias=False) for i in (1, 2, 3)), repeat=5)
     question = job(model, weight_bytes=2, gradient_bytes=4)
     first, second, third, block = 64 * 64, 64 * 128, 64 * 192, 64 * 384
     # Where three gradients are under way: at the first layer of the last block, or at the last layer of the one before.
@@ -215,39 +253,60 @@ def test_gathered_weights_are_alive_by_caching_mode():
         ("full", "all"): 4 * block + first,
     }
     for (recompute, cache), alive in expected.items():
-        layout = Layout(2, 1, 4, 1, 0, 1, RECOMPUTES.index(recompute), WEIGHT_CACHES.index(cache))
+        layout = Layout(
+            x=2,
+            y=1,
+            z=4,
+            data=1,
+            placement=0,
+            micro_batch=1,
+            recompute=RECOMPUTES.index(recompute),
+            weight_cache=WEIGHT_CACHES.index(cache),
+        )
         found = occupy(replace(question, sequence=1), layout)
         assert found.gathered_weights == (2 * alive + waiting) / 2, (recompute, cache)
 
 
 def test_without_z_there_is_no_gathered_weight_but_the_gradient_of_a_product_where_it_needs_another_format():
-    model = linears(Linear("only", 64, 64, bias=False))
+    model = linears(Linear(name="only", inputs=64, outputs=64, bias=False))
     mixed, single = job(model), job(model, activation_bytes=4, weight_bytes=4, gradient_bytes=4)
-    assert occupy(mixed, Layout(2, 2, 1, 2)).gathered_weights == 64 * 64 * 2 / 4
-    assert occupy(single, Layout(2, 2, 1, 2)).gathered_weights == 0
+    assert occupy(mixed, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 64 * 64 * 2 / 4
+    assert occupy(single, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 0
 
 
 def test_logits_are_split_over_x_and_y_and_kept_once_more_in_fp32():
-    found = occupy(job(), Layout(2, 4, 1, 1, micro_batch=3))
+    found = occupy(job(), Layout(x=2, y=4, z=1, data=1, micro_batch=3))
     assert found.logits == 3 * 1024 * 51200 / 8 * (2 + 4)
 
 
 def test_a_communicator_is_counted_for_each_axis_that_is_split():
     settings = {"communicator_buffer": 7.0, "reserve": 5.0}
-    found = [occupy(job(**settings), layout) for layout in (Layout(1, 1, 1, 1), Layout(2, 1, 8, 1), Layout(2, 2, 2, 2))]
+    found = [
+        occupy(job(**settings), layout)
+        for layout in (Layout(x=1, y=1, z=1, data=1), Layout(x=2, y=1, z=8, data=1), Layout(x=2, y=2, z=2, data=2))
+    ]
     assert [memory.communicators for memory in found] == [0, 14, 28]
     assert [memory.reserve for memory in found] == [5, 5, 5]
 
 
 def test_the_total_is_the_sum_of_the_terms():
-    found = occupy(job(), Layout(2, 2, 2, 2))
+    found = occupy(job(), Layout(x=2, y=2, z=2, data=2))
     assert found.total == sum(getattr(found, term.name) for term in fields(Memory))
 
 
 def test_a_head_reads_hidden_states_that_are_whole_on_every_rank_of_y():
-    model = Model("head", 8, (Block("b", (Linear("l", 64, 64),)), Block("h", (Head("head", 256, 64),), 1, False)))
-    with_head = occupy(job(model), Layout(1, 4, 1, 1)).activations
-    without = occupy(job(linears(Linear("l", 64, 64), sequence=8)), Layout(1, 4, 1, 1)).activations
+    model = Model(
+        name="head",
+        sequence=8,
+        blocks=(
+            Block(name="b", layers=(Linear(name="l", inputs=64, outputs=64),)),
+            Block(name="h", layers=(Head(name="head", vocabulary=256, width=64),), repeat=1, checkpointed=False),
+        ),
+    )
+    with_head = occupy(job(model), Layout(x=1, y=4, z=1, data=1)).activations
+    without = occupy(
+        job(linears(Linear(name="l", inputs=64, outputs=64), sequence=8)), Layout(x=1, y=4, z=1, data=1)
+    ).activations
     assert with_head - without == 8 * 64 * 2
 
 
@@ -257,7 +316,7 @@ def test_capacity_is_the_device_s_memory():
 
 def test_the_vocabulary_s_table_and_its_gradient_are_gathered_where_they_are_more_than_the_layers():
     small_layers = gpt(hidden=64, heads=4, layers=2)
-    layout = Layout(1, 2, 2, 1, recompute=FULL, weight_cache=WEIGHT_CACHES.index("none"))
+    layout = Layout(x=1, y=2, z=2, data=1, recompute=FULL, weight_cache=WEIGHT_CACHES.index("none"))
     ahead = 64 * 192 * 2 / 2  # the first weight of the block that is run again
     assert occupy(job(small_layers), layout).gathered_weights == 51200 * 64 * (2 + 2) / 2 + ahead
 
@@ -265,26 +324,29 @@ def test_the_vocabulary_s_table_and_its_gradient_are_gathered_where_they_are_mor
 def test_cached_weights_stay_while_the_loss_is_computed():
     model = gpt(hidden=64, heads=4, layers=3)
     layers = 3 * 12 * 64 * 64
-    layout = Layout(1, 1, 2, 1, recompute=NONE, weight_cache=FORWARD)
+    layout = Layout(x=1, y=1, z=2, data=1, recompute=NONE, weight_cache=FORWARD)
     assert occupy(job(model), layout).gathered_weights == layers * 2 + 51200 * 64 * (2 + 2)
 
 
 def test_a_block_that_starts_with_a_transposed_layer_keeps_an_input_split_over_x():
-    model = linears(Linear("down", 64, 16, transposed=True), sequence=8)
-    found = [occupy(job(model), Layout(x, y, 1, 1, recompute=FULL)).activations for x, y in ((2, 1), (1, 2))]
+    model = linears(Linear(name="down", inputs=64, outputs=16, transposed=True), sequence=8)
+    found = [occupy(job(model), Layout(x=x, y=y, z=1, data=1, recompute=FULL)).activations for x, y in ((2, 1), (1, 2))]
     assert found == [8 * 64 * 2 / 2, 8 * 64 * 2]
 
 
 def test_the_largest_block_is_the_one_that_recomputation_holds_wherever_it_stands():
-    wide, narrow = Block("wide", (Linear("w", 256, 64),)), Block("narrow", (Linear("n", 64, 64),))
+    wide, narrow = (
+        Block(name="wide", layers=(Linear(name="w", inputs=256, outputs=64),)),
+        Block(name="narrow", layers=(Linear(name="n", inputs=64, outputs=64),)),
+    )
     for blocks in ((wide, narrow), (narrow, wide)):
-        question = job(Model("two", 800, blocks))
-        found = occupy(question, Layout(1, 1, 1, 1, recompute=FULL))
+        question = job(Model(name="two", sequence=800, blocks=blocks))
+        found = occupy(question, Layout(x=1, y=1, z=1, data=1, recompute=FULL))
         assert found.in_flight == 800 * (64 + 256 + 256) * 2  # gradients in and out, and of the residual
 
 
 @pytest.mark.parametrize("cache", WEIGHT_CACHES)
 def test_no_more_weights_are_alive_than_there_are(cache):
-    model = linears(Linear("only", 64, 64, bias=False))
-    layout = Layout(1, 1, 2, 1, recompute=FULL, weight_cache=WEIGHT_CACHES.index(cache))
+    model = linears(Linear(name="only", inputs=64, outputs=64, bias=False))
+    layout = Layout(x=1, y=1, z=2, data=1, recompute=FULL, weight_cache=WEIGHT_CACHES.index(cache))
     assert occupy(job(model, gradient_bytes=1), layout).gathered_weights == 64 * 64 * 2 + 64 * 64 * (1 + 1 / 2)

@@ -127,7 +127,9 @@ def random_grid(generator):
     """A grid of at most 36 ranks in a random order, and a layer that it splits evenly (all-reduced buffers too)."""
     gpus = generator.choice([1, 2, 3, 4, 6, 8, 12, 16, 18, 24, 36])
     x, y, z, data = (int(axis[0]) for axis in _one(factorizations(gpus), generator))
-    layout = Layout(x, y, z, data, generator.randrange(len(PLACEMENTS)), micro_batch=generator.choice([1, 2]))
+    layout = Layout(
+        x=x, y=y, z=z, data=data, placement=generator.randrange(len(PLACEMENTS)), micro_batch=generator.choice([1, 2])
+    )
     k, n = (gpus * generator.choice([1, 2]) for _ in range(2))
     tokens = x * y * generator.choice([1, 3])
     return layout, (z * data * layout.micro_batch * tokens, k, n), tokens
@@ -150,7 +152,9 @@ def test_closed_forms_send_the_bytes_that_200_simulated_layers_send(part, transp
         layout, sizes, tokens = random_grid(generator)
         world = World(layout, sizes, transposed=transposed, seed=seed)
         world.check()
-        model = linears(Linear("layer", *sizes[1:], transposed=transposed, bias=False), sequence=tokens)
+        _, inputs, outputs = sizes
+        layer = Linear(name="layer", inputs=inputs, outputs=outputs, transposed=transposed, bias=False)
+        model = linears(layer, sequence=tokens)
         batch = layout.z * layout.data * layout.micro_batch
         settings = {"activation_bytes": 3, "weight_bytes": 5, "gradient_bytes": 7, "data_gradient_bytes": 11}
         question = job(model, machine(4), batch=batch, fidelity=fidelity, **settings)
@@ -164,7 +168,7 @@ def test_closed_forms_send_the_bytes_that_200_simulated_layers_send(part, transp
 def test_every_group_gets_its_share_of_the_links_that_it_really_uses(transposed):
     """Flat fidelity, where a transposed layer's groups keep their ranks: nodes of 4, all grids of 16 in all orders."""
     where = machine(4, between=1e9)
-    question = job(linears(Linear("layer", 16, 16, transposed=transposed, bias=False)), where)
+    question = job(linears(Linear(name="layer", inputs=16, outputs=16, transposed=transposed, bias=False)), where)
     axes = {"forward_reduce": "y", "backward_reduce": "x", "data_reduce": "data"}
     if transposed:
         axes |= {"forward_reduce": "x", "backward_reduce": "y"}
@@ -178,7 +182,7 @@ def test_every_group_gets_its_share_of_the_links_that_it_really_uses(transposed)
 
 
 def test_a_transposed_layer_takes_what_a_normal_one_leaves_and_the_chain_is_the_dense_one():
-    layout = Layout(2, 3, 2, 1)
+    layout = Layout(x=2, y=3, z=2, data=1)
     first = World(layout, (12, 12, 24), seed=1)
     _, outputs, _, _ = first.run()
     second = World(layout, (12, 24, 12), transposed=True, seed=2)
@@ -221,7 +225,7 @@ ODD = [(gpus, devices) for gpus in (24, 60, 192, 1000) for devices in (3, 4, 6, 
 def test_case_1_is_exactly_when_no_group_leaves_its_node(gpus, devices):
     bandwidths = Bandwidths.of(machine(devices))
     for inner, size in shapes(gpus):
-        lines = groups(Layout(inner, size, gpus // (inner * size), 1, placement=1), "y")
+        lines = groups(Layout(x=inner, y=size, z=gpus // (inner * size), data=1, placement=1), "y")
         stays = leaving(lines, devices, gpus) == 0
         assert bool(bandwidths.contained(inner=inner, size=size, gpus=gpus)) == stays, (inner, size)
 
@@ -230,7 +234,7 @@ def test_case_1_is_exactly_when_no_group_leaves_its_node(gpus, devices):
 def test_case_2_counts_the_groups_that_really_share_a_node_s_way_out_for_powers_of_two(gpus, devices):
     bandwidths = Bandwidths.of(machine(devices, between=1e9))
     for inner, size in shapes(gpus):
-        lines = groups(Layout(inner, size, gpus // (inner * size), 1, placement=1), "y")
+        lines = groups(Layout(x=inner, y=size, z=gpus // (inner * size), data=1, placement=1), "y")
         assert shared(bandwidths, inner, size, gpus) == leaving(lines, devices, gpus), (inner, size)
 
 
@@ -239,7 +243,7 @@ def test_case_2_is_exact_for_odd_sizes_too_where_blocks_and_nodes_are_aligned(gp
     """Elsewhere a node can hold the end of one block and the start of the next, and the rule errs on the safe side."""
     bandwidths = Bandwidths.of(machine(devices, between=1e9))
     for inner, size in shapes(gpus):
-        lines = groups(Layout(inner, size, gpus // (inner * size), 1, placement=1), "y")
+        lines = groups(Layout(x=inner, y=size, z=gpus // (inner * size), data=1, placement=1), "y")
         rule, truth = shared(bandwidths, inner, size, gpus), leaving(lines, devices, gpus)
         if gcd(inner * size, devices) in (inner * size, devices):
             assert rule == truth, (inner, size)
@@ -256,7 +260,7 @@ def test_in_jobs_of_few_domains_sharers_and_fewest_members_are_exact_however_blo
     for inner, size in shapes(gpus):
         if bandwidths.contained(inner=inner, size=size, gpus=gpus):
             continue
-        lines = groups(Layout(inner, size, gpus // (inner * size), 1, placement=1), "y")
+        lines = groups(Layout(x=inner, y=size, z=gpus // (inner * size), data=1, placement=1), "y")
         counts = [np.unique(row, return_counts=True)[1] for row in nodes_of(lines, devices)]
         shape = {"inner": inner, "size": size, "domain": devices, "gpus": gpus}
         assert int(sharing(**shape)) == leaving(lines, devices, gpus), shape

@@ -48,7 +48,9 @@ def test_the_closed_form_is_the_end_of_the_timeline(model, overlap):
     for grid in GRIDS:
         for recompute in range(3):
             for cache in range(3):
-                parts, mode = parts_and_mode(job, Layout(*grid, 0, 2, recompute, cache))
+                parts, mode = parts_and_mode(
+                    job, Layout.of(grid, micro_batch=2, recompute=recompute, weight_cache=cache)
+                )
                 events, end = play(parts, mode)
                 assert float(micro_step(parts, mode)) == pytest.approx(end, rel=1e-9)
                 assert max(event.end for event in events) <= end * (1 + 1e-9)
@@ -58,7 +60,7 @@ def test_the_closed_form_is_the_end_of_the_timeline(model, overlap):
 
 @given(st.tuples(SIZES, SIZES, SIZES, SIZES), st.integers(0, 2), st.integers(0, 2), st.sampled_from(SUBSETS))
 def test_more_overlap_is_never_slower(grid, recompute, cache, overlap):
-    layout = Layout(*grid, 0, 1, recompute, cache)
+    layout = Layout.of(grid, recompute=recompute, weight_cache=cache)
     job = asked(MODELS["gpt"], overlap=overlap)
     before = step_time(job, layout, gemm_rate(job))
     for more in OVERLAPS:
@@ -78,7 +80,7 @@ def test_more_overlap_is_never_slower_where_links_are_shared(model, where, batch
     def step(kinds):
         settings = Settings(fidelity="full", overlap=frozenset(kinds))
         job = Job.of(models.load(model), profiles.load(where), batch=batch, settings=settings)
-        return step_time(job, Layout(*grid, 0, 1, 0, 0), gemm_rate(job))
+        return step_time(job, Layout.of(grid), gemm_rate(job))
 
     assert step((*overlap, more)) <= step(overlap) * (1 + 1e-12)
 
@@ -88,7 +90,11 @@ def test_a_faster_host_is_never_slower_with_two_queues(micro_batch):
     def step(host):
         settings = Settings(fidelity="full", overlap=frozenset(OVERLAPS), host_time=host, flash_attention=False)
         job = Job.of(models.load("unet-28b"), profiles.load("delta"), batch=64, settings=settings)
-        return step_time(job, Layout(8, 2, 4, 4, 0, micro_batch, 2, 2), gemm_rate(job))
+        return step_time(
+            job,
+            Layout(x=8, y=2, z=4, data=4, placement=0, micro_batch=micro_batch, recompute=2, weight_cache=2),
+            gemm_rate(job),
+        )
 
     times = [float(step(host)) for host in (1e-6, 1e-5, 1e-4, 5e-4)]
     assert times == sorted(times)
@@ -99,7 +105,9 @@ def test_a_lower_latency_is_never_slower_where_far_hops_have_their_own():
         network = profiles.load("polaris").network
         near = replace(network, latency=replace(network.latency, value=latency))
         job = asked(models.load("gpt-5b"), replace(profiles.load("polaris"), network=near))
-        return step_time(job, Layout(8, 1, 64, 1, 0, 1, 0, 0), gemm_rate(job))
+        return step_time(
+            job, Layout(x=8, y=1, z=64, data=1, placement=0, micro_batch=1, recompute=0, weight_cache=0), gemm_rate(job)
+        )
 
     times = [float(step(latency)) for latency in (1e-6, 5e-6, 13e-6, 26.9e-6, 27e-6)]
     assert times == sorted(times)
@@ -108,7 +116,16 @@ def test_a_lower_latency_is_never_slower_where_far_hops_have_their_own():
 @given(st.lists(st.tuples(SIZES, SIZES, SIZES, SIZES, st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
 def test_a_row_of_a_batch_is_the_single_call(rows):
     x, y, z, data, recompute, cache = (np.array(column) for column in zip(*rows, strict=True))
-    many = Layout(x, y, z, data, np.zeros_like(x), np.ones_like(x), recompute, cache)
+    many = Layout(
+        x=x,
+        y=y,
+        z=z,
+        data=data,
+        placement=np.zeros_like(x),
+        micro_batch=np.ones_like(x),
+        recompute=recompute,
+        weight_cache=cache,
+    )
     job = asked(MODELS["llama"])
     rate = gemm_rate(job)
     whole = predict(job, many, rate)
@@ -122,7 +139,7 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
 @pytest.mark.parametrize("where", EVERY_SHAPE, ids=lambda where: where.name)
 def test_one_device_communicates_nothing(where):
     job = asked(MODELS["gpt"], where)
-    found = predict(job, Layout(1, 1, 1, 1), gemm_rate(job))
+    found = predict(job, Layout(x=1, y=1, z=1, data=1), gemm_rate(job))
     assert found.communication.total == 0
     assert found.exposed_communication == 0
 
@@ -130,34 +147,41 @@ def test_one_device_communicates_nothing(where):
 @given(SIZES, SIZES, SIZES, SIZES, st.sampled_from(SUBSETS))
 def test_a_step_lies_between_the_longer_of_its_parts_and_their_sum(x, y, z, data, overlap):
     job = asked(MODELS["gpt"], overlap=overlap)
-    found = predict(job, Layout(x, y, z, data, 0, 1, 2, 1), gemm_rate(job))
+    found = predict(
+        job, Layout(x=x, y=y, z=z, data=data, placement=0, micro_batch=1, recompute=2, weight_cache=1), gemm_rate(job)
+    )
     assert found.step >= max(found.compute, 0) * (1 - 1e-12)
     assert found.step <= (found.compute + found.communication.total) * (1 + 1e-12)
 
 
 @given(st.floats(1, 20), SIZES, SIZES, SIZES)
 def test_more_bandwidth_between_nodes_is_never_slower(factor, x, z, data):
-    layout = Layout(x, 1, z, data, 0, 1, 2, 1)
+    layout = Layout(x=x, y=1, z=z, data=data, placement=0, micro_batch=1, recompute=2, weight_cache=1)
     slow, fast = (asked(MODELS["gpt"], machine(4, between=rate)) for rate in (10e9, 10e9 * factor))
     assert step_time(fast, layout, gemm_rate(fast)) <= step_time(slow, layout, gemm_rate(slow)) * (1 + 1e-12)
 
 
 def test_without_overlap_a_step_is_the_sum_of_its_parts():
     job = asked(MODELS["gpt"], overlap=frozenset())
-    layout = Layout(2, 2, 4, 2, 0, 2, 2, 1)
+    layout = Layout(x=2, y=2, z=4, data=2, placement=0, micro_batch=2, recompute=2, weight_cache=1)
     found = predict(job, layout, gemm_rate(job))
     assert found.step == pytest.approx(found.compute + found.communication.total, rel=1e-12)
 
 
 def test_full_recomputation_runs_the_blocks_once_more():
-    parts, mode = parts_and_mode(asked(MODELS["gpt"]), Layout(1, 1, 4, 1, 0, 1, 2, 1))
+    parts, mode = parts_and_mode(
+        asked(MODELS["gpt"]), Layout(x=1, y=1, z=4, data=1, placement=0, micro_batch=1, recompute=2, weight_cache=1)
+    )
     rerun = sum(s.repeat * stage.forward for s in parts if s.checkpointed for stage in s.stages)
     plain = computation(parts, full=0.0, selective=0.0)
     assert computation(parts, full=mode.full, selective=mode.selective) == pytest.approx(plain + rerun)
 
 
 def test_a_trace_has_every_event_once_with_its_duration():
-    parts, mode = parts_and_mode(asked(MODELS["one block"]), Layout(2, 1, 4, 1, 0, 1, 2, 0))
+    parts, mode = parts_and_mode(
+        asked(MODELS["one block"]),
+        Layout(x=2, y=1, z=4, data=1, placement=0, micro_batch=1, recompute=2, weight_cache=0),
+    )
     events, end = play(parts, mode)
     trace = chrome_trace(events, {"model": "one block"})["traceEvents"]
     complete = [entry for entry in trace if entry["ph"] == "X"]

@@ -9,7 +9,7 @@ from perfmodel.step.memory import occupy
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communicate
 
-LAYOUT = Layout(2, 2, 2, 2, micro_batch=4, recompute=2, weight_cache=1)
+LAYOUT = Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=1)
 
 
 def test_at_paper_fidelity_a_step_is_its_communication():

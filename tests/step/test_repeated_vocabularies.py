@@ -11,19 +11,29 @@ from perfmodel.step.memory import occupy
 from perfmodel.step.predict import predict
 from perfmodel.step.traffic import communicate
 
-LAYOUTS = [Layout(1, 1, 1, 1), Layout(2, 2, 2, 2, micro_batch=2), Layout(1, 1, 8, 1, recompute=2, weight_cache=1)]
+LAYOUTS = [
+    Layout(x=1, y=1, z=1, data=1),
+    Layout(x=2, y=2, z=2, data=2, micro_batch=2),
+    Layout(x=1, y=1, z=8, data=1, recompute=2, weight_cache=1),
+]
 LAYERS = {
-    "embedding": Embedding("embedding", 1000, 64, learned_positions=8),
-    "tied head": Head("head", 1000, 64, bias=True),
-    "own head": Head("head", 1000, 64, tied=False),
+    "embedding": Embedding(name="embedding", vocabulary=1000, width=64, learned_positions=8),
+    "tied head": Head(name="head", vocabulary=1000, width=64, bias=True),
+    "own head": Head(name="head", vocabulary=1000, width=64, tied=False),
 }
 
 
 def repeated_and_written_out(layer, times=3):
     """The same model twice: a block of one layer that repeats, and as many blocks of it."""
-    trunk = Block("trunk", (Linear("linear", 64, 64),))
-    repeated = Model("repeated", 8, (trunk, Block("vocabulary", (layer,), repeat=times)))
-    written = Model("written out", 8, (trunk, *(Block(f"vocabulary {i}", (layer,)) for i in range(times))))
+    trunk = Block(name="trunk", layers=(Linear(name="linear", inputs=64, outputs=64),))
+    repeated = Model(
+        name="repeated", sequence=8, blocks=(trunk, Block(name="vocabulary", layers=(layer,), repeat=times))
+    )
+    written = Model(
+        name="written out",
+        sequence=8,
+        blocks=(trunk, *(Block(name=f"vocabulary {i}", layers=(layer,)) for i in range(times))),
+    )
     return job(repeated), job(written)
 
 
@@ -40,5 +50,5 @@ def test_vocabularies_that_repeat_hold_and_send_what_they_do_written_out(name, l
 
 def test_all_parameters_of_heads_that_repeat_are_held():
     question = job(repeated_and_written_out(LAYERS["own head"])[0].model, vocabulary_multiple=0)
-    held = occupy(question, Layout(1, 1, 1, 1)).weights / question.settings.weight_bytes
+    held = occupy(question, Layout(x=1, y=1, z=1, data=1)).weights / question.settings.weight_bytes
     assert held == question.model.parameters

@@ -24,10 +24,16 @@ AXES = st.sampled_from([1, 2, 4, 8, 16, 64])
 ROWS = st.tuples(AXES, AXES, AXES, AXES, st.integers(0, len(PLACEMENTS) - 1), st.sampled_from([1, 2, 4]))
 
 
+def layout_of(row):
+    """What one of ROWS, or its columns, stand for."""
+    *sizes, placement, micro_batch = row
+    return Layout.of(sizes, placement=placement, micro_batch=micro_batch)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=12))
 def test_a_row_of_a_batch_is_the_single_call(rows):
-    many = Layout(*(np.array(column) for column in zip(*rows, strict=True)))
+    many = layout_of(np.array(rows).T)
     many = replace(many, recompute=many.micro_batch // 2, weight_cache=many.micro_batch // 2)
     whole = list(traffic(QUESTION, many))
     steps = step_time(QUESTION, many, gemm_rate(QUESTION))
@@ -41,7 +47,7 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
 @settings(max_examples=50, deadline=None)
 @given(ROWS, st.sampled_from(["activation_bytes", "weight_bytes", "gradient_bytes"]), st.floats(1, 100))
 def test_more_bytes_are_never_faster(row, name, factor):
-    layout, settings = Layout(*row), QUESTION.settings
+    layout, settings = layout_of(row), QUESTION.settings
     larger = replace(QUESTION, settings=replace(settings, **{name: factor * getattr(settings, name)}))
     before, after = communicate(QUESTION, layout), communicate(larger, layout)
     for term in fields(before):
@@ -52,7 +58,7 @@ def test_more_bytes_are_never_faster(row, name, factor):
 @given(ROWS)
 def test_one_group_in_many_layouts_has_the_time_of_each(row):
     micro = np.array([1, 2, 4, 8])
-    many = Layout(*row[:5], micro)
+    many = layout_of((*row[:5], micro))
     alone = zip(*(traffic(QUESTION, replace(many, micro_batch=one)) for one in micro), strict=True)
     for batch, singles in zip(traffic(QUESTION, many), alone, strict=True):
         assert np.broadcast_to(batch.time, len(micro)).tolist() == [float(single.time) for single in singles]
@@ -74,7 +80,7 @@ def test_the_search_finds_the_best_where_a_larger_call_takes_more_than_its_share
     )
     fixed = replace(QUESTION.settings, fixed={"x": 1, "y": 2, "z": 2, "data": 1})
     question = replace(QUESTION, batch=16, tables=steep, settings=fixed)
-    best = rank(question, Space(4, top=1))
+    best = rank(question, Space(gpus=4, top=1))
     grid, most = best.layouts.take(0), MEASURED.device.memory.value
     tried = [
         predict(question, replace(grid, micro_batch=micro, recompute=recompute, weight_cache=cache), best.rate)

@@ -28,7 +28,7 @@ def derived(question, layout):
 
 @pytest.mark.parametrize("fidelity", ["flat", "full"])
 def test_rates_and_shares_follow_from_the_step(fidelity):
-    question, layout = job(fidelity=fidelity), Layout(2, 2, 2, 2, micro_batch=4, recompute=2, weight_cache=1)
+    question, layout = job(fidelity=fidelity), Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=1)
     prediction, found = derived(question, layout)
     assert found.tokens_rate * prediction.step == pytest.approx(64 * 1024)
     assert found.sequences_rate * 1024 == pytest.approx(found.tokens_rate)
@@ -40,7 +40,7 @@ def test_rates_and_shares_follow_from_the_step(fidelity):
 
 
 def test_without_recomputation_hardware_flops_are_model_flops_whatever_y_repeats():
-    question, layout = job(), Layout(1, 4, 2, 2)
+    question, layout = job(), Layout(x=1, y=4, z=2, data=2)
     assert needed_flops(question, layout) == model_flops(question) < hardware_flops(question, layout)
 
 
@@ -51,7 +51,7 @@ def test_flops_are_counted_as_the_paper_does_within_a_percent():
     paper = closed_form_flops(
         batch=8192, sequence=2048, layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary, recompute=True
     )
-    assert needed_flops(question, Layout(1, 1, 8192, 1, recompute=2)) == pytest.approx(paper, rel=0.01)
+    assert needed_flops(question, Layout(x=1, y=1, z=8192, data=1, recompute=2)) == pytest.approx(paper, rel=0.01)
 
 
 @settings(max_examples=60, derandomize=True)
@@ -67,7 +67,7 @@ def test_a_step_lies_between_its_bounds_up_to_contention(model, machine, gpus, b
     """Of the communication only the largest term counts below: different groups may send side by side."""
     chosen = Settings(fidelity=fidelity, overlap=overlap, ignore_memory=True)
     question = Job.of(models.load(model), profiles.load(machine), batch=batch, settings=chosen)
-    found = rank(question, Space(gpus, top=10**6))
+    found = rank(question, Space(gpus=gpus, top=10**6))
     if not len(found):
         return
     prediction = found.prediction

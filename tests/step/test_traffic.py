@@ -16,12 +16,12 @@ AXONN, PAPER = NAMED_PLACEMENTS["axonn"][0], NAMED_PLACEMENTS["paper"][0]
 FULL, FORWARD = RECOMPUTES.index("full"), WEIGHT_CACHES.index("forward")
 NONE = 0
 # One sequence of 4096 tokens on each of four data ranks (z * data): m = 8192 rows in a data group of two.
-WORKED = Layout(2, 2, 2, 2, placement=PAPER, micro_batch=1, recompute=0, weight_cache=FORWARD)
+WORKED = Layout(x=2, y=2, z=2, data=2, placement=PAPER, micro_batch=1, recompute=0, weight_cache=FORWARD)
 
 
 def worked_layer():
     where = machine(4, inside={(1, 2): 76e9, (2, 2): 76e9}, between=100e9)
-    model = linears(Linear("layer", 4096, 12288, bias=False), sequence=4096)
+    model = linears(Linear(name="layer", inputs=4096, outputs=12288, bias=False), sequence=4096)
     return job(model, where, batch=4, fidelity="paper")
 
 
@@ -62,7 +62,7 @@ def script_layer(k, *, transposed, hidden=4096):
     That exchanges the widths of MLP-down, which really has 4 H inputs and H outputs; here the layer is made so that
     the script's number comes out. K = 1 transposed (attention output) is the same either way.
     """
-    return linears(Linear("layer", hidden, k * hidden, transposed=transposed, bias=False))
+    return linears(Linear(name="layer", inputs=hidden, outputs=k * hidden, transposed=transposed, bias=False))
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,18 @@ def test_single_layers_take_what_the_authors_script_prints(row):
     x, y, z, data = (int(row[axis]) for axis in "rcdg")
     layer = script_layer(int(row["k"]), transposed=row["transposed"] == "yes")
     question = script_job(layer, script_machine("perlmutter"), batch=512)
-    layout = Layout(x, y, z, data, AXONN, 512 // (z * data), FULL, FORWARD)
+    layout = Layout(
+        x=x, y=y, z=z, data=data, placement=AXONN, micro_batch=512 // (z * data), recompute=FULL, weight_cache=FORWARD
+    )
     assert printed(of_layers(communicate(question, layout)), row["seconds"])
 
 
 def test_mlp_down_with_its_own_widths_is_cheaper_than_the_script_says_where_the_fast_axis_is_the_input_s():
-    layout = Layout(2, 2, 2, 8, AXONN, 512 // 16, FULL, FORWARD)
+    layout = Layout(x=2, y=2, z=2, data=8, placement=AXONN, micro_batch=512 // 16, recompute=FULL, weight_cache=FORWARD)
     right = script_job(
-        linears(Linear("mlp down", 4 * 4096, 4096, transposed=True)), script_machine("perlmutter"), batch=512
+        linears(Linear(name="mlp down", inputs=4 * 4096, outputs=4096, transposed=True)),
+        script_machine("perlmutter"),
+        batch=512,
     )
     theirs = script_job(script_layer(4, transposed=True), script_machine("perlmutter"), batch=512)
     assert communicate(right, layout).forward_reduce == communicate(theirs, layout).forward_reduce / 4
@@ -127,11 +131,11 @@ def test_the_script_s_lists_are_as_long_as_the_paper_s_candidates():
 
 def test_the_later_script_s_layer_is_the_paper_s_with_two_gathers_and_single_reduces():
     # axonn-ai/sc2025-pccl-reproducer, data/comm_model.py without latency: 59.52 between nodes, each all-reduce once.
-    layer = linears(Linear("qkv", 4096, 12288, bias=False))
+    layer = linears(Linear(name="qkv", inputs=4096, outputs=12288, bias=False))
     question = job(
         layer, script_machine("perlmutter", between=59.52), batch=512, fidelity="paper", data_gradient_bytes=4
     )
-    layout = Layout(2, 2, 2, 8, AXONN, 32, recompute=0, weight_cache=NONE)
+    layout = Layout(x=2, y=2, z=2, data=8, placement=AXONN, micro_batch=32, recompute=0, weight_cache=NONE)
     assert printed(communicate(question, layout).total, "0.018276972")
 
 
@@ -152,7 +156,7 @@ def test_the_later_script_s_best_grids_take_what_it_prints_without_latency(
     model = linears(*four_layers(hidden, script=True), repeat=layers)
     where = script_machine(name, between=between)
     question = job(model, where, batch=8192, fidelity="paper", data_gradient_bytes=4)
-    layout = Layout(1, 1, gpus, 1, AXONN, 8192 // gpus, recompute=0, weight_cache=NONE)
+    layout = Layout(x=1, y=1, z=gpus, data=1, placement=AXONN, micro_batch=8192 // gpus, recompute=0, weight_cache=NONE)
     assert printed(communicate(question, layout).total, seconds)
 
 
@@ -181,7 +185,11 @@ def calls(model, layout, **chosen):
 @pytest.mark.parametrize("fidelity", ["paper", "flat"])
 def test_weights_are_gathered_and_outputs_reduced_as_often_as_the_mode_says(recompute, cache, fidelity):
     mode = {"recompute": RECOMPUTES.index(recompute), "weight_cache": WEIGHT_CACHES.index(cache)}
-    found = calls(linears(Linear("l", 64, 64), repeat=7), Layout(2, 2, 2, 2, micro_batch=3, **mode), fidelity=fidelity)
+    found = calls(
+        linears(Linear(name="l", inputs=64, outputs=64), repeat=7),
+        Layout(x=2, y=2, z=2, data=2, micro_batch=3, **mode),
+        fidelity=fidelity,
+    )
     steps = 7 * 48 / (2 * 2 * 3)
     gathers, passes = GATHERS[recompute, cache]
     assert found == {
@@ -196,7 +204,10 @@ def test_weights_are_gathered_and_outputs_reduced_as_often_as_the_mode_says(reco
 @pytest.mark.parametrize(("cache", "gathers"), [("none", 2), ("forward", 1), ("all", 1)])
 def test_blocks_that_are_not_checkpointed_are_passed_once_and_gathered_as_without_recomputation(cache, gathers):
     mode = {"recompute": FULL, "weight_cache": WEIGHT_CACHES.index(cache)}
-    found = calls(linears(Linear("l", 64, 64), checkpointed=False), Layout(1, 1, 4, 1, micro_batch=12, **mode))
+    found = calls(
+        linears(Linear(name="l", inputs=64, outputs=64), checkpointed=False),
+        Layout(x=1, y=1, z=4, data=1, micro_batch=12, **mode),
+    )
     assert (found["weight_gather"], found["forward_reduce"]) == (gathers, 1)
 
 
@@ -210,9 +221,9 @@ def buffers(question, layout, name):
 
 
 def test_a_convolution_sends_its_kernel_and_its_positions():
-    layer = Linear("conv", 8, 16, kernel=3, positions=0.25, bias=False)
+    layer = Linear(name="conv", inputs=8, outputs=16, kernel=3, positions=0.25, bias=False)
     question = job(linears(layer, sequence=64), batch=4, activation_bytes=2, weight_bytes=2)
-    sent = {found.term: found.buffer for found in traffic(question, Layout(2, 2, 2, 1, micro_batch=2))}
+    sent = {found.term: found.buffer for found in traffic(question, Layout(x=2, y=2, z=2, data=1, micro_batch=2))}
     assert sent["weight_gather"] == 9 * 8 * 16 / 4 * 2
     assert sent["forward_reduce"] == 2 * 64 * 0.25 * 16 / 2 * 2
     assert sent["backward_reduce"] == 2 * 64 * 0.25 * 8 / 2 * 2
@@ -220,7 +231,7 @@ def test_a_convolution_sends_its_kernel_and_its_positions():
 
 def test_the_embedding_sends_what_a_vocabulary_split_over_x_and_y_needs():
     question = job(gpt(vocabulary=50257), batch=48)
-    layout = Layout(2, 4, 2, 3, micro_batch=2)
+    layout = Layout(x=2, y=4, z=2, data=3, micro_batch=2)
     part = 51200 * 1024 / 8  # 50257 padded to a multiple of 128 * 8
     hidden = 2 * 1024 * 1024 * 2  # sequences, tokens, features, bytes
     steps = 48 / (2 * 3 * 2)
@@ -236,7 +247,7 @@ def test_the_embedding_sends_what_a_vocabulary_split_over_x_and_y_needs():
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_head_gathers_hidden_states_and_reduces_the_loss_three_times_in_fp32(tied):
     question = job(gpt(tied=tied), batch=48)
-    layout = Layout(2, 4, 2, 3, micro_batch=2)
+    layout = Layout(x=2, y=4, z=2, data=3, micro_batch=2)
     part, tokens = 51200 * 1024 / 8, 2 * 1024
     own = [("reduce-scatter", "z", part * 2, 4), ("all-reduce", "data", part / 2 * 4, 1)]
     assert buffers(question, layout, "head") == [
@@ -249,14 +260,14 @@ def test_the_head_gathers_hidden_states_and_reduces_the_loss_three_times_in_fp32
 
 
 def test_the_paper_s_model_knows_neither_embedding_nor_head():
-    assert communicate(job(fidelity="paper"), Layout(2, 2, 2, 2)).vocabulary == 0
-    assert communicate(job(fidelity="flat"), Layout(2, 2, 2, 2)).vocabulary > 0
+    assert communicate(job(fidelity="paper"), Layout(x=2, y=2, z=2, data=2)).vocabulary == 0
+    assert communicate(job(fidelity="flat"), Layout(x=2, y=2, z=2, data=2)).vocabulary > 0
 
 
 def test_transposed_layers_use_the_other_axis_and_keep_their_ranks_at_flat_fidelity():
     # x is innermost and inside a node of four, y outside it.
-    layout = Layout(4, 4, 1, 1, placement=PAPER)
-    question = job(linears(Linear("l", 64, 64, transposed=True, bias=False)), fidelity="flat")
+    layout = Layout(x=4, y=4, z=1, data=1, placement=PAPER)
+    question = job(linears(Linear(name="l", inputs=64, outputs=64, transposed=True, bias=False)), fidelity="flat")
     found = {collective.term: collective.link for collective in traffic(question, layout)}
     plain = links(question, layout)
     assert (found["forward_reduce"], found["backward_reduce"]) == (plain["x"], plain["y"])
@@ -264,8 +275,8 @@ def test_transposed_layers_use_the_other_axis_and_keep_their_ranks_at_flat_fidel
 
 
 def test_transposed_layers_exchange_places_too_at_paper_fidelity():
-    layout = Layout(2, 8, 1, 1, placement=PAPER)
-    question = job(linears(Linear("l", 64, 64, transposed=True, bias=False)), fidelity="paper")
+    layout = Layout(x=2, y=8, z=1, data=1, placement=PAPER)
+    question = job(linears(Linear(name="l", inputs=64, outputs=64, transposed=True, bias=False)), fidelity="paper")
     found = {collective.term: collective.link for collective in traffic(question, layout)}
     # As if the grid were 8 x 2: its y has 2 ranks, 8 apart; its x has 8 ranks, neighbours.
     assert (found["forward_reduce"].size, found["forward_reduce"].inner) == (2, 8)
@@ -273,12 +284,12 @@ def test_transposed_layers_exchange_places_too_at_paper_fidelity():
 
 
 def test_gradients_are_summed_over_data_as_they_accumulate_unless_told_otherwise():
-    model = linears(Linear("l", 64, 64, bias=False))
+    model = linears(Linear(name="l", inputs=64, outputs=64, bias=False))
     sent = {
         (fidelity, asked): next(
             found.buffer
             for found in traffic(
-                job(model, fidelity=fidelity, data_gradient_bytes=asked), Layout(1, 1, 1, 2, micro_batch=32)
+                job(model, fidelity=fidelity, data_gradient_bytes=asked), Layout(x=1, y=1, z=1, data=2, micro_batch=32)
             )
             if found.term == "data_reduce"
         )
@@ -292,7 +303,7 @@ def test_gradients_are_summed_over_data_as_they_accumulate_unless_told_otherwise
 def test_the_latency_of_a_ring_is_its_hops_times_theirs():
     # 8 ranks over two nodes of 4: two hops between nodes (5 us) and five inside (1 us), in every call.
     asked = job(gpt(), machine(4), batch=8)
-    layout = Layout(1, 1, 8, 1)
+    layout = Layout(x=1, y=1, z=8, data=1)
     sent = [entry for entry in traffic(asked, layout) if entry.link.axis == "z"]
     rounds = sum(float(entry.calls) * (2 if entry.operation == "all-reduce" else 1) for entry in sent)
     assert ring_latency(asked, layout) == pytest.approx(rounds * (2 * 5e-6 + 5 * 1e-6))
@@ -300,14 +311,16 @@ def test_the_latency_of_a_ring_is_its_hops_times_theirs():
 
 def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
     asked = job(gpt(), machine(4), batch=8)
-    calls = sum(float(entry.calls) for entry in traffic(asked, Layout(1, 1, 1, 4)) if entry.link.axis == "data")
-    assert ring_latency(asked, Layout(1, 1, 1, 4)) == pytest.approx(calls * 2 * 3 * 1e-6)
-    assert ring_latency(asked, Layout(1, 1, 1, 1)) == 0
+    calls = sum(
+        float(entry.calls) for entry in traffic(asked, Layout(x=1, y=1, z=1, data=4)) if entry.link.axis == "data"
+    )
+    assert ring_latency(asked, Layout(x=1, y=1, z=1, data=4)) == pytest.approx(calls * 2 * 3 * 1e-6)
+    assert ring_latency(asked, Layout(x=1, y=1, z=1, data=1)) == 0
 
 
 def over_data(layer, repeat, **question):
     """The all-reduce of a weight's gradient over 16 ranks of data."""
-    layout = Layout(1, 1, 1, 16)
+    layout = Layout(x=1, y=1, z=1, data=16)
     asked = job(linears(layer, repeat=repeat), batch=16, **question)
     (found,) = [one for one in traffic(asked, layout) if one.term == "data_reduce"]
     return found
@@ -315,7 +328,7 @@ def over_data(layer, repeat, **question):
 
 @pytest.mark.parametrize("repeat", [1, 7])
 def test_gradients_that_fit_into_one_bucket_take_one_all_reduce_over_data(repeat):
-    found = over_data(Linear("l", 64, 64, bias=False), repeat, fidelity="full")
+    found = over_data(Linear(name="l", inputs=64, outputs=64, bias=False), repeat, fidelity="full")
     whole = replace(found, buffer=repeat * found.buffer, bucket=None, calls=1)
     assert found.sent == pytest.approx(1)
     assert found.total == pytest.approx(whole.total)
@@ -323,21 +336,21 @@ def test_gradients_that_fit_into_one_bucket_take_one_all_reduce_over_data(repeat
 
 
 def test_a_weight_as_large_as_a_bucket_travels_alone():
-    found = over_data(Linear("l", 8192, 8192, bias=False), 3, fidelity="full")
+    found = over_data(Linear(name="l", inputs=8192, outputs=8192, bias=False), 3, fidelity="full")
     assert found.buffer > BUCKET
     assert (found.sent, found.time) == (3, replace(found, bucket=None).time)
 
 
 def test_buckets_hold_no_more_than_64_mib_of_smaller_weights():
-    found = over_data(Linear("l", 1024, 1024, bias=False), 160, fidelity="full")
+    found = over_data(Linear(name="l", inputs=1024, outputs=1024, bias=False), 160, fidelity="full")
     assert found.sent == pytest.approx(160 * 1024**2 * 4 / BUCKET)
 
 
 def test_gradients_may_travel_one_by_one_as_axonn_sends_them():
-    found = over_data(Linear("l", 64, 64, bias=False), 7, fidelity="full", bucket=0.0)
+    found = over_data(Linear(name="l", inputs=64, outputs=64, bias=False), 7, fidelity="full", bucket=0.0)
     assert (found.sent, found.time) == (7, replace(found, bucket=None).time)
 
 
 def test_without_a_start_up_time_it_does_not_matter_what_travels_together():
-    found = over_data(Linear("l", 64, 64, bias=False), 7, fidelity="flat")
+    found = over_data(Linear(name="l", inputs=64, outputs=64, bias=False), 7, fidelity="flat")
     assert (found.bucket, found.sent) == (None, 7)

@@ -27,7 +27,13 @@ def case(seed):
     while True:
         model = decoder(drawn)
         axes = [2 ** drawn.randint(0, most) for most in (3, 3, 7, 7)]
-        layout = Layout(*axes, drawn.randrange(24), drawn.choice((1, 1, 2, 4)), drawn.randrange(3), drawn.randrange(3))
+        layout = Layout.of(
+            axes,
+            placement=drawn.randrange(24),
+            micro_batch=drawn.choice((1, 1, 2, 4)),
+            recompute=drawn.randrange(3),
+            weight_cache=drawn.randrange(3),
+        )
         batch = int(layout.z * layout.data * layout.micro_batch) * drawn.choice((1, 2, 2, 3))
         chosen = {
             "flash_attention": drawn.random() < 0.7,

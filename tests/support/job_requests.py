@@ -32,7 +32,7 @@ def plan(machine, gpus, launcher="perfmodel", /, **changes):
         "arguments": ("--more", "of it") if FRAMEWORKS[launcher].needs else (),
         "program": ("python", "train.py") if launcher == "deepspeed" else (),
     }
-    return flags.Plan(launcher, question(machine, gpus), **{**given, **changes})
+    return flags.Plan(launcher=launcher, job=question(machine, gpus), **{**given, **changes})
 
 
 def asked(model="gpt-20b", machine="perlmutter", gpus=DEVICES, batch=None, sequence=None, **settings):
@@ -58,7 +58,7 @@ def allocation(machine, **changes):
 
 def request(machine, gpus, layouts=None, launcher="perfmodel", *, plan_changes=None, **changes):
     """The record of a job; the grid is all along Z unless given."""
-    grids = layouts or [Layout(1, 1, gpus, 1)]
+    grids = layouts or [Layout(x=1, y=1, z=gpus, data=1)]
     return build.requests(plan(machine, gpus, launcher, **(plan_changes or {})), grids, allocation(machine, **changes))[
         0
     ]
@@ -87,6 +87,11 @@ def suiting(machine, launcher):
     """Devices of a small job, and a grid that the launcher can express."""
     gpus = nodes(1 if load(machine).network.topology == "none" else 2, machine)
     half = gpus // 2
-    tried = (Layout(1, 1, half, 2), Layout(1, 1, 2, half), Layout(1, 1, gpus, 1), Layout(gpus, 1, 1, 1))
+    tried = (
+        Layout(x=1, y=1, z=half, data=2),
+        Layout(x=1, y=1, z=2, data=half),
+        Layout(x=1, y=1, z=gpus, data=1),
+        Layout(x=gpus, y=1, z=1, data=1),
+    )
     job, framework = question(machine, gpus), FRAMEWORKS[launcher]
     return gpus, next(grid for grid in tried if int(grid.gpus) == gpus and not problem(framework, job, grid))

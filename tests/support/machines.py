@@ -34,7 +34,7 @@ LLAMA = {
 }
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-ASSUMED = Source("assumed", note="a round number for a test")
+ASSUMED = Source(kind="assumed", note="a round number for a test")
 
 
 def figure(value):
@@ -44,7 +44,14 @@ def figure(value):
 def machine(devices=4, *, domain=None, inside=None, between=100e9, memory=80e9, peak=100e12, gemm=80e12):
     """Nodes of `devices`; `inside` is {(inner, size): bandwidth}, the rest is derived, 300 GB/s by a switch."""
     joined = domain or devices
-    switch = Fabric("switch", figure(300e9), figure(300e9), figure(1), figure(1e-6), domain and figure(domain))
+    switch = Fabric(
+        topology="switch",
+        pair_bandwidth=figure(300e9),
+        device_bandwidth=figure(300e9),
+        efficiency=figure(1),
+        latency=figure(1e-6),
+        domain=domain and figure(domain),
+    )
     entries = tuple(GroupBandwidth(*key, figure(value)) for key, value in (inside or {}).items())
     return Machine(
         format=1,
@@ -52,12 +59,24 @@ def machine(devices=4, *, domain=None, inside=None, between=100e9, memory=80e9, 
         title="made for a test",
         sources={"T": ASSUMED},
         device=Device(
-            "round", "GPU", DtypeRates(bf16=figure(peak)), figure(memory), figure(2e12), DtypeRates(bf16=figure(gemm))
+            name="round",
+            kind="GPU",
+            peak=DtypeRates(bf16=figure(peak)),
+            memory=figure(memory),
+            memory_bandwidth=figure(2e12),
+            gemm=DtypeRates(bf16=figure(gemm)),
         ),
         node=Node(figure(devices), figure(16 * devices), figure(512e9)),
-        fabric=switch if joined > 1 else Fabric("none"),
-        network=Network("fat-tree", figure(devices), figure(100e9), figure(100e9 * devices), figure(0.5), figure(5e-6)),
-        scheduler=Scheduler("none", "T", tasks_per_node=devices),
+        fabric=switch if joined > 1 else Fabric(topology="none"),
+        network=Network(
+            topology="fat-tree",
+            nics=figure(devices),
+            nic_bandwidth=figure(100e9),
+            injection=figure(100e9 * devices),
+            efficiency=figure(0.5),
+            latency=figure(5e-6),
+        ),
+        scheduler=Scheduler(kind="none", source="T", tasks_per_node=devices),
         bandwidth=BandwidthDatabase(entries, between and figure(between)),
     )
 
@@ -82,17 +101,21 @@ def script_machine(name, *, between=None):
 
 def linears(*layers, repeat=1, sequence=2048, checkpointed=True):
     """A model of linear layers only, one block `repeat` times."""
-    return Model("linears", sequence, (Block("block", layers, repeat, checkpointed),))
+    return Model(
+        name="linears",
+        sequence=sequence,
+        blocks=(Block(name="block", layers=layers, repeat=repeat, checkpointed=checkpointed),),
+    )
 
 
 def four_layers(hidden, *, script=False):
     """The linear layers of a transformer block; `script`: MLP-down's widths exchanged, as in the authors' scripts."""
-    down = (hidden, 4 * hidden) if script else (4 * hidden, hidden)
+    inputs, outputs = (hidden, 4 * hidden) if script else (4 * hidden, hidden)
     return (
-        Linear("qkv", hidden, 3 * hidden, bias=False),
-        Linear("attention output", hidden, hidden, transposed=True, bias=False),
-        Linear("mlp up", hidden, 4 * hidden, bias=False),
-        Linear("mlp down", *down, transposed=True, bias=False),
+        Linear(name="qkv", inputs=hidden, outputs=3 * hidden, bias=False),
+        Linear(name="attention output", inputs=hidden, outputs=hidden, transposed=True, bias=False),
+        Linear(name="mlp up", inputs=hidden, outputs=4 * hidden, bias=False),
+        Linear(name="mlp down", inputs=inputs, outputs=outputs, transposed=True, bias=False),
     )
 
 

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ PROGRAM = sources(ROOT / "perfmodel", ROOT / "cli")
 
 LONGEST_FUNCTION = 40
 LONGEST_FILE = 350
+MOST_POSITIONAL = 3  # fields of a dataclass: more are named, since a position says nothing and shifts with a new one
 
 # Powers of 1000 and 1024, which are prefixes in disguise, and the decimal fractions that are.
 PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} | {1000.0**-n for n in range(1, 5)}
@@ -68,6 +70,34 @@ def edge_names(path: Path) -> list[str]:
         node.func.id for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
     return [name for name in names if name in EDGE_NAMES] + [call for call in calls if call in EDGE_CALLS]
+
+
+def positional(paths: Sequence[Path]) -> list[str]:
+    """Dataclasses with more fields than MOST_POSITIONAL, inherited ones among them, that take them by position."""
+    classes = [node for path in paths for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    known = {node.name: node for node in classes if decorator(node) is not None}
+    return [
+        node.name
+        for node in classes
+        if (made_by := decorator(node)) is not None
+        and len(fields(node, known)) > MOST_POSITIONAL
+        and "kw_only=True" not in ast.unparse(made_by)
+    ]
+
+
+def decorator(node: ast.ClassDef) -> ast.expr | None:
+    """What makes a class a dataclass."""
+    named_so = ("dataclass", "dataclasses.dataclass")
+    return next((each for each in node.decorator_list if ast.unparse(each).split("(")[0] in named_so), None)
+
+
+def fields(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> set[str]:
+    """Names of a dataclass's fields, its own and those of the bases among `known`."""
+    bases = [known[name] for base in node.bases if (name := ast.unparse(base).rpartition(".")[2]) in known]
+    own = [
+        each for each in node.body if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)
+    ]
+    return {ast.unparse(each.target) for each in own}.union(*(fields(base, known) for base in bases))
 
 
 def undocumented(path: Path) -> list[str]:
@@ -137,6 +167,41 @@ def test_files_are_short(path):
 @pytest.mark.parametrize("path", PROGRAM, ids=named)
 def test_every_public_name_has_a_docstring(path):
     assert undocumented(path) == []
+
+
+def test_dataclasses_of_many_fields_take_them_by_name():
+    assert positional(PROGRAM) == []
+
+
+def test_a_dataclass_of_many_fields_is_seen_however_it_comes_by_them(tmp_path):
+    source = tmp_path / "sample.py"
+    source.write_text("""
+@dataclass
+class Own:
+    a: int
+    b: int
+    c: int
+    d: int = 0
+
+@dataclasses.dataclass(frozen=True)
+class Inherited(Few):
+    d: int
+
+@dataclass(frozen=True)
+class Few:
+    known: ClassVar[int] = 0
+    a: int
+    b: int
+    c: int
+
+@dataclass(frozen=True, kw_only=True)
+class Named(Inherited):
+    e: int
+
+class Plain(Few):
+    d: int
+""")
+    assert positional([source]) == ["Own", "Inherited"]
 
 
 def test_a_function_is_measured_without_docstring_comments_and_blank_lines(tmp_path):

@@ -20,7 +20,9 @@ SECONDS = st.floats(0.01, 100)
 def test_the_parts_of_an_error_add_up_to_it(predicted, measured, computation, collectives, overlapped):
     if not collectives:
         predicted = computation
-    shares = Parts(predicted, measured, computation, collectives, overlapped).shares()
+    shares = Parts(
+        predicted=predicted, measured=measured, computation=computation, collectives=collectives, overlapped=overlapped
+    ).shares()
     assert sum(shares.values()) == pytest.approx(predicted / measured - 1, rel=1e-6, abs=1e-6)
 
 
@@ -70,10 +72,14 @@ def test_computation_is_blamed_for_what_no_collective_explains(predicted, factor
 
 
 def test_overlap_is_blamed_where_less_is_hidden_than_was_taken_to_be():
-    hidden = Parts(1.0, 1.4, 1.0, {"all-gather over z": (0.5, 0.5)}, overlapped=True).shares()
+    hidden = Parts(
+        predicted=1.0, measured=1.4, computation=1.0, collectives={"all-gather over z": (0.5, 0.5)}, overlapped=True
+    ).shares()
     assert hidden == {"all-gather over z": 0.0, OVERLAP: pytest.approx(-0.4 / 1.4)}
     assert "hide more than it does" in verdict([hidden]).sentence
-    beyond = Parts(1.0, 2.0, 1.0, {"all-gather over z": (0.5, 0.5)}, overlapped=True).shares()
+    beyond = Parts(
+        predicted=1.0, measured=2.0, computation=1.0, collectives={"all-gather over z": (0.5, 0.5)}, overlapped=True
+    ).shares()
     assert beyond[COMPUTATION] == pytest.approx(-0.5)
 
 

@@ -50,7 +50,7 @@ def reading(machine, grids, models=(LARGE, SMALL)):
 def rewritten(machine, factors, path):
     """A profile in which some figures are others, as a file."""
     known = profiles.load(machine)
-    source = Source("assumed", note="the truth of a test")
+    source = Source(kind="assumed", note="the truth of a test")
     changes = [
         change for one in fit_parameters.adjustments(known) for change in one.changed(factors.get(one.name, 1.0))
     ]
@@ -148,7 +148,7 @@ def test_no_figure_leaves_what_a_profile_allows():
     assert any(one.at_bound for one in found.fitted)
     for one in found.fitted:
         assert one.adjustment.low <= one.factor <= one.adjustment.high
-    fit_parameters.adjusted(found.machine, found.changes(), "FIT", Source("assumed", note="of a test"))
+    fit_parameters.adjusted(found.machine, found.changes(), "FIT", Source(kind="assumed", note="of a test"))
 
 
 def test_every_shipped_machine_has_adjustments_that_can_be_written():
@@ -157,7 +157,9 @@ def test_every_shipped_machine_has_adjustments_that_can_be_written():
         for one in fit_parameters.adjustments(machine):
             for factor in (one.low, one.high):
                 if name != "localhost-cpu" or one.name != "inside-bandwidth":
-                    fit_parameters.adjusted(machine, one.changed(factor), "FIT", Source("assumed", note="of a test"))
+                    fit_parameters.adjusted(
+                        machine, one.changed(factor), "FIT", Source(kind="assumed", note="of a test")
+                    )
             assert one.low <= 1 <= one.high
 
 

@@ -133,7 +133,9 @@ def test_a_row_is_predicted_as_its_layout_alone(read):
     (one,) = compare.compare(read(GOOD)).rows
     settings = full(ignore_memory=True)
     job = Job.of(models.load("gpt-5b"), profiles.load("perlmutter"), batch=64, settings=settings)
-    alone = predict(job, Layout(1, 1, 8, 2, 0, 4, 2, 1), gemm_rate(job))
+    alone = predict(
+        job, Layout(x=1, y=1, z=8, data=2, placement=0, micro_batch=4, recompute=2, weight_cache=1), gemm_rate(job)
+    )
     assert one.predicted == pytest.approx(float(alone.step), rel=1e-12)
     assert one.memory == pytest.approx(float(alone.memory.total), rel=1e-12)
     assert one.error == pytest.approx(float(alone.step) / 3.5 - 1)
@@ -149,7 +151,7 @@ def test_a_row_without_a_grid_is_compared_with_the_best(read):
     heads = "machine,model,batch_sequences,recompute,step_time_s,gpus"
     (one,) = compare.compare(read("perlmutter,gpt-5b,64,full,2.5,16", heads=heads)).rows
     job = Job.of(models.load("gpt-5b"), profiles.load("perlmutter"), batch=64, settings=full())
-    best = rank(job, Space(16, recompute="full", top=1))
+    best = rank(job, Space(gpus=16, recompute="full", top=1))
     assert (one.layout, one.predicted) == (best.layouts.take(0), best.prediction.step[0])
 
 
@@ -174,7 +176,9 @@ def test_settings_of_a_row_are_those_of_its_prediction(read):
 
 
 def test_sizes_of_errors():
-    assert Sizes.of([0.1, -0.2, 0.3]) == Sizes(3, pytest.approx(0.2), 0.2, pytest.approx(0.2 / 3), 0.3)
+    assert Sizes.of([0.1, -0.2, 0.3]) == Sizes(
+        rows=3, mape=pytest.approx(0.2), median=0.2, bias=pytest.approx(0.2 / 3), worst=0.3
+    )
 
 
 # Worked by hand: ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4. Spearman 4.5 / sqrt(4.5 * 5); Kendall tau-b 5 / sqrt(5 * 6).
@@ -222,7 +226,7 @@ def test_an_unknown_check_is_told_with_those_there_are():
 
 def test_slowed_computation_is_what_overlap_takes_from_it():
     job = Job.of(models.load("gpt-5b"), profiles.load("frontier"), batch=64, settings=full())
-    layout = Layout(1, 1, 16, 1, 0, 4, 2, 1)
+    layout = Layout(x=1, y=1, z=16, data=1, placement=0, micro_batch=4, recompute=2, weight_cache=1)
     alone = replace(job, settings=replace(job.settings, overlap=frozenset()))
     assert published.slowed_computation(alone, predict(alone, layout, gemm_rate(alone))) == pytest.approx(
         float(predict(alone, layout, gemm_rate(alone)).compute)

@@ -71,7 +71,9 @@ def machines_measure(
     results = lines.file_beside(path)
     profile.refuse_foreign(path)
     asked = _asked(here, nproc, results, _Amounts(budget, rounds, largest), (dtypes, backend.value))
-    runner = Runner((asked,), here, asked.budget + _MORE, threads_given="OMP_NUM_THREADS" in os.environ)
+    runner = Runner(
+        experiments=(asked,), place=here, timeout=asked.budget + _MORE, threads_given="OMP_NUM_THREADS" in os.environ
+    )
     if here is not None and here.rank > 0:
         with stopped_by_signals():
             runner.follow()

@@ -51,7 +51,9 @@ def run(
 
     here = place(os.environ)
     experiments = question.experiments(here)
-    runner = Runner(tuple(experiments), here, timeout, threads_given="OMP_NUM_THREADS" in os.environ)
+    runner = Runner(
+        experiments=tuple(experiments), place=here, timeout=timeout, threads_given="OMP_NUM_THREADS" in os.environ
+    )
     rows: dict[int, Record] = {}
     stopped = None
     try:

@@ -186,8 +186,8 @@ def uncertainty(record: Record) -> Markup:
     steps = {result["rank"]: result["step_time_s"] for result in record["all_results"]}
     rows = [
         Range(
-            f"{one['rank']}. {grid_text(one)}", f"{100 * one['chance_of_being_fastest']:.0f} % fastest",
-            one["step_time_interval_s"][0], steps[one["rank"]], one["step_time_interval_s"][1],
+            name=f"{one['rank']}. {grid_text(one)}", amount=f"{100 * one['chance_of_being_fastest']:.0f} % fastest",
+            low=one["step_time_interval_s"][0], middle=steps[one["rank"]], high=one["step_time_interval_s"][1],
         )
         for one in found["worth_a_try"]
     ]  # fmt: skip

@@ -28,7 +28,7 @@ class Limit:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """One row of intervals: from `low` to `high` with what is expected in between."""
 

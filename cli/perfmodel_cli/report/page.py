@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 _HERE = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Records of what is shown; None for what was not asked."""
 

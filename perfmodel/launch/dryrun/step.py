@@ -26,7 +26,7 @@ _KEPT = 4  # bytes of an accumulated gradient
 _FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
     """What one rank did in a step: collectives, FLOPs of products with weights and of attention, bytes at the peak."""
 
@@ -55,7 +55,9 @@ def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
                 tracker.begin()
                 made.step(1, batches)
     found = grid.ledger.since(before)
-    return DryRun(found, tracker.products, tracker.attention, tracker.peak, tracker.at_peak)
+    return DryRun(
+        ledger=found, products=tracker.products, attention=tracker.attention, peak=tracker.peak, kinds=tracker.at_peak
+    )
 
 
 def _refuse(job: Job) -> None:

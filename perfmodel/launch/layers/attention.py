@@ -32,7 +32,7 @@ class Attention(nn.Module):
             raise UsageError(f"{layer.kv_heads} key-value heads, which x {plan.grid.x.size} cannot split evenly")
         self.shared = layer.heads // layer.kv_heads
         self.query_norm, self.key_norm = (
-            Norm(layers.Norm(f"{self.name}.{what}", layer.head_dim, bias=False), partial=True)
+            Norm(layers.Norm(name=f"{self.name}.{what}", width=layer.head_dim, bias=False), partial=True)
             if layer.query_key_norm
             else None
             for what in ("query norm", "key norm")

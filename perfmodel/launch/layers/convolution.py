@@ -93,8 +93,10 @@ class GroupNorm(nn.Module):
                 f"{name}: {axis.name} {axis.size} cannot split {layer.width} channels in {groups} groups evenly"
             )
         self.groups = groups // axis.size
-        self.scale = Vector(Piece(f"{name}.scale", layer.width, 1, over_rows=axis, fill=1.0))
-        self.shift = Vector(Piece(f"{name}.shift", layer.width, 1, over_rows=axis)) if layer.bias else None
+        self.scale = Vector(Piece(name=f"{name}.scale", rows=layer.width, columns=1, over_rows=axis, fill=1.0))
+        self.shift = (
+            Vector(Piece(name=f"{name}.shift", rows=layer.width, columns=1, over_rows=axis)) if layer.bias else None
+        )
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(images, height, width, channels / axis) to the same."""

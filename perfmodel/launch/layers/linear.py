@@ -32,9 +32,19 @@ class Linear(nn.Module):
         name, (x, y, z) = name or layer.name, (self.at.x, self.at.y, self.at.z)
         inputs = layer.kernel**2 * layer.inputs
         self.weight = Weight(
-            Piece(f"{name}.weight", layer.outputs, inputs, over_rows=x, over_columns=y, over_z=z, std=std)
+            Piece(
+                name=f"{name}.weight",
+                rows=layer.outputs,
+                columns=inputs,
+                over_rows=x,
+                over_columns=y,
+                over_z=z,
+                std=std,
+            )
         )
-        self.bias = Vector(Piece(f"{name}.bias", layer.outputs, 1, over_rows=x)) if layer.bias else None
+        self.bias = (
+            Vector(Piece(name=f"{name}.bias", rows=layer.outputs, columns=1, over_rows=x)) if layer.bias else None
+        )
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(..., inputs / Y) to (..., outputs / X); a transposed layer (..., inputs / X) to (..., outputs / Y)."""

@@ -19,8 +19,13 @@ class Mlp(nn.Module):
         super().__init__()
         self.schedule = plan.schedule
         self.linears = nn.ModuleList(
-            Linear(plan, layers.Linear(f"mlp.{index}", *sizes, transposed=index % 2 == 1, bias=bias))
-            for index, sizes in enumerate(pairwise(widths))
+            Linear(
+                plan,
+                layers.Linear(
+                    name=f"mlp.{index}", inputs=inputs, outputs=outputs, transposed=index % 2 == 1, bias=bias
+                ),
+            )
+            for index, (inputs, outputs) in enumerate(pairwise(widths))
         )
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

@@ -25,8 +25,12 @@ class Norm(nn.Module):
         """Scales start at 1, shifts at 0; `partial` where each rank of X norms other heads."""
         super().__init__()
         self.axis, self.width, name = axis, layer.width, name or layer.name
-        self.scale = Vector(Piece(f"{name}.scale", layer.width, 1, over_rows=axis, fill=1.0), partial=partial)
-        self.shift = Vector(Piece(f"{name}.shift", layer.width, 1, over_rows=axis)) if layer.bias else None
+        self.scale = Vector(
+            Piece(name=f"{name}.scale", rows=layer.width, columns=1, over_rows=axis, fill=1.0), partial=partial
+        )
+        self.shift = (
+            Vector(Piece(name=f"{name}.shift", rows=layer.width, columns=1, over_rows=axis)) if layer.bias else None
+        )
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(..., width / axis) to the same."""

@@ -31,9 +31,14 @@ class Table(nn.Module):
         super().__init__()
         self.grid, self.schedule, self.products = plan.grid, plan.schedule, plan.products
         piece = Piece(
-            f"{name}.weight", padded, layer.width, over_rows=plan.grid.xy, over_z=plan.grid.z, std=0.02,
+            name=f"{name}.weight",
+            rows=padded,
+            columns=layer.width,
+            over_rows=plan.grid.xy,
+            over_z=plan.grid.z,
+            std=0.02,
             drawn=layer.vocabulary,
-        )  # fmt: skip
+        )
         self.weight = Weight(piece)
         self.start, self.rows = piece.corner[0], piece.block[0]
         self.tokens = min(max(layer.vocabulary - self.start, 0), self.rows)
@@ -74,7 +79,7 @@ class Embedding(nn.Module):
         self.table = Table(plan, layer.name, layer, padded=padded)
         positions, y = layer.learned_positions, plan.grid.y
         self.positions = (
-            Vector(Piece(f"{layer.name}.positions", positions, layer.width, over_columns=y, std=0.02))
+            Vector(Piece(name=f"{layer.name}.positions", rows=positions, columns=layer.width, over_columns=y, std=0.02))
             if positions
             else None
         )
@@ -99,7 +104,7 @@ class Head(nn.Module):
         super().__init__()
         self.table = Table(plan, layer.name, layer, padded=padded) if tied_to is None else tied_to
         self.table.tied = tied_to is not None
-        piece = Piece(f"{layer.name}.bias", padded, 1, over_rows=plan.grid.xy, drawn=layer.vocabulary)
+        piece = Piece(name=f"{layer.name}.bias", rows=padded, columns=1, over_rows=plan.grid.xy, drawn=layer.vocabulary)
         self.bias = Vector(piece) if layer.bias else None
 
     def forward(self, hidden: torch.Tensor, targets: torch.Tensor, scale: float) -> torch.Tensor:

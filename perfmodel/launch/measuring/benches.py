@@ -36,7 +36,7 @@ _MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks tha
 _ROOM = 1 / 4  # of free memory that a point may take
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Bench:
     """This rank's devices and groups; groups are made when they are first needed, by all ranks in the same order."""
 
@@ -79,7 +79,7 @@ class Bench:
 
     def _call(self, point: Collective) -> Call:
         elements = int(point.bytes) // self.device.torch_dtype.itemsize // point.size * point.size
-        return Call(point.operation, "", elements, self.device.torch_dtype)
+        return Call(operation=point.operation, axis="", elements=elements, dtype=self.device.torch_dtype)
 
     def _sent(self, axis: Axis, call: Call, runs: int) -> float:
         """Seconds of a collective with nothing beside it, by the slowest rank."""
@@ -116,9 +116,16 @@ class Bench:
     def _beside(self, point: Beside) -> dict[str, float]:
         """Products alone, an all-reduce alone, and both at once, as a backward pass has them (OAR)."""
         axis = self.axis(1, self.node)
-        call = Call("all-reduce", "", int(point.bytes) // self.device.torch_dtype.itemsize, self.device.torch_dtype)
+        call = Call(
+            operation="all-reduce",
+            axis="",
+            elements=int(point.bytes) // self.device.torch_dtype.itemsize,
+            dtype=self.device.torch_dtype,
+        )
         buffer = torch.zeros(call.elements, dtype=call.dtype, device=self.device.device)
-        multiply = product(Product(self.device.dtype, "tn", "square", _WIDTH, _WIDTH, _WIDTH), self.device)
+        multiply = product(
+            Product(dtype=self.device.dtype, mode="tn", form="square", m=_WIDTH, n=_WIDTH, k=_WIDTH), self.device
+        )
         one, sent = self._burst(multiply), self._sent(axis, call, _RUNS)
         products = max(1, min(_MOST_CALLS, round(sent / one)))
 
@@ -165,7 +172,7 @@ def issued_kernels(count: int) -> int:
 
 def passes(count: int, device: Device) -> Callable[[], object]:
     """Forward and backward passes of the launcher through `count` blocks, on this rank alone."""
-    plan = Plan.of(Grid.of(Layout(1, 1, 1, 1)))
+    plan = Plan.of(Grid.of(Layout(x=1, y=1, z=1, data=1)))
     model = scaled(models.load(_MODEL), layers=count, hidden=_SMALL)
     transformer = model.transformer
     vocabulary = transformer.vocabulary if transformer else 1

@@ -15,7 +15,7 @@ from perfmodel.units import show
 _NAMED = 3  # outliers in a sentence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds).
 
@@ -102,7 +102,17 @@ def _fit(lines: Lines, points: list[Collective]) -> Fit | None:
     outliers = tuple(samples[place] for place in line.outliers)
     holds = line.beta_interval is not None and bool(np.isfinite(line.beta_interval[1]))
     holds &= 2 * sum(size == last.bytes for size, _, _ in outliers) <= len(lines.values[last])
-    return Fit(first.operation, first.inner, first.size, line, len(points), len(samples), rate, holds, outliers)
+    return Fit(
+        operation=first.operation,
+        inner=first.inner,
+        size=first.size,
+        line=line,
+        sizes=len(points),
+        samples=len(samples),
+        largest_rate=rate,
+        holds=holds,
+        outliers=outliers,
+    )
 
 
 def of_shape(every: Iterable[Fit], inner: int, size: int) -> float | None:

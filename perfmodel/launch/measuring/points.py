@@ -22,7 +22,7 @@ _BESIDE = tuple(parse(size, "B") for size in ("1 MiB", "16 MiB"))
 _CALLS = 12  # of a point in a round, warm-up and what smaller sizes take in all included
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
     """One call in all groups of `size` ranks with `inner` ranks between neighbours, at once."""
 
@@ -44,7 +44,7 @@ class Collective:
         return f"{self.operation}, {self.size} ranks, stride {self.inner}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """One matrix product, m x k by k x n, on every device at once."""
 
@@ -191,7 +191,7 @@ def _products(dtypes: Sequence[str]) -> Iterator[Product]:
     while width <= _MOST_WIDTH:
         for dtype, mode, (form, by) in itertools.product(dtypes, MODES, _FORMS.items()):
             m, n, k = (width * factor for factor in by)
-            yield Product(dtype, mode, form, m, n, k)  # type: ignore[arg-type]
+            yield Product(dtype=dtype, mode=mode, form=form, m=m, n=n, k=k)  # type: ignore[arg-type]
         width *= 2
 
 
@@ -199,7 +199,7 @@ def _collectives(groups: Iterable[tuple[int, int]], largest: float) -> Iterator[
     groups, size = list(groups), _SMALLEST
     while size <= largest:
         for (inner, members), operation in itertools.product(groups, OPERATIONS):
-            yield Collective(operation, inner, members, size)
+            yield Collective(operation=operation, inner=inner, size=members, bytes=size)
         size *= Collective.growth
 
 

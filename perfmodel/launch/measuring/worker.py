@@ -39,7 +39,12 @@ def _measure(asked: Measurement, seat: Seat) -> None:
     node = ranks_a_node(hosts(seat))
     start = _start(asked, seat, device, node) | {"dtypes": "+".join(dtypes)}
     lines = _agreed_lines(asked, seat, start)
-    _rounds(asked, _Clock(device, began, asked.budget), lines, Bench(device, seat.rank, seat.world, node, 0.0))
+    _rounds(
+        asked,
+        _Clock(device, began, asked.budget),
+        lines,
+        Bench(device=device, rank=seat.rank, world=seat.world, node=node, limit=0.0),
+    )
     report(seat, {"status": OK})
     part()
 

@@ -20,7 +20,7 @@ CRASHED, OUT_OF_MEMORY, TIMEOUT, REFUSED = "crashed", "out of memory", "timeout"
 _LONGEST = 600  # characters of a message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """How one rank ended: `status` and `message` of what went wrong, `at` (seconds since the epoch), or its record."""
 
@@ -107,17 +107,17 @@ def _end(seat: Seat, code: int) -> End:
     path = report_path(seat.folder, seat.rank)
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if report and report["status"] == OK:
-        return End(seat.rank, OK, record=report)
+        return End(rank=seat.rank, status=OK, record=report)
     if report:
         message = f"rank {seat.rank}: {report['message']}"[:_LONGEST]
-        return End(seat.rank, report["status"], message, report["at"])
+        return End(rank=seat.rank, status=report["status"], message=message, at=report["at"])
     if code < 0:
         name = signal.Signals(-code).name
         hint = ", which is also how a host that runs out of memory ends a process" if name == "SIGKILL" else ""
         message = f"rank {seat.rank} was ended by {name}{hint}{_last_said(seat)}"[:_LONGEST]
-        return End(seat.rank, CRASHED, message, time.time(), by_signal=True)
+        return End(rank=seat.rank, status=CRASHED, message=message, at=time.time(), by_signal=True)
     message = f"rank {seat.rank} ended with exit code {code}{_last_said(seat)}"[:_LONGEST]
-    return End(seat.rank, CRASHED, message, time.time())
+    return End(rank=seat.rank, status=CRASHED, message=message, at=time.time())
 
 
 def _last_said(seat: Seat) -> str:

@@ -18,7 +18,7 @@ _FIRST_PORT, _PORTS = 20000, 10000
 _LOCALHOST = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
     """The variables of one launcher: rank, ranks in all, and those of this host, the first of several that is set."""
 
@@ -33,27 +33,45 @@ class Names:
 # another; flux run sets PMI_RANK and PMI_SIZE besides its own (flux-environment(7)). SLURM_STEP_NUM_TASKS is srun's;
 # SLURM_NTASKS is set in a batch script, too, which is no rank. jsrun sets Open MPI's, PALS (pals.h) PMI's and its own.
 LAUNCHERS = (
-    Names("torchrun", "RANK", "WORLD_SIZE", ("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)),
     Names(
-        "Open MPI's mpirun",
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        ("OMPI_COMM_WORLD_LOCAL_RANK",),
-        ("OMPI_COMM_WORLD_LOCAL_SIZE",),
+        launcher="torchrun",
+        rank="RANK",
+        world="WORLD_SIZE",
+        local_rank=("LOCAL_RANK",),
+        local_world=("LOCAL_WORLD_SIZE",),
     ),
-    Names("flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", ("FLUX_TASK_LOCAL_ID",), ()),
     Names(
-        "mpiexec",
-        "PMI_RANK",
-        "PMI_SIZE",
-        ("PMI_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"),
-        ("PMI_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE"),
+        launcher="Open MPI's mpirun",
+        rank="OMPI_COMM_WORLD_RANK",
+        world="OMPI_COMM_WORLD_SIZE",
+        local_rank=("OMPI_COMM_WORLD_LOCAL_RANK",),
+        local_world=("OMPI_COMM_WORLD_LOCAL_SIZE",),
     ),
-    Names("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_LOCALID",), ()),
+    Names(
+        launcher="flux run",
+        rank="FLUX_TASK_RANK",
+        world="FLUX_JOB_SIZE",
+        local_rank=("FLUX_TASK_LOCAL_ID",),
+        local_world=(),
+    ),
+    Names(
+        launcher="mpiexec",
+        rank="PMI_RANK",
+        world="PMI_SIZE",
+        local_rank=("PMI_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"),
+        local_world=("PMI_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE"),
+    ),
+    Names(
+        launcher="srun",
+        rank="SLURM_PROCID",
+        world="SLURM_STEP_NUM_TASKS",
+        local_rank=("SLURM_LOCALID",),
+        local_world=(),
+    ),
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """One rank of a launch, where the ranks of its host are `local`, and the host and port of rank 0."""
 
@@ -84,7 +102,15 @@ def place(variables: Mapping[str, str]) -> Place | None:
     if local_rank >= local_world:
         raise UsageError(f"{names.launcher} calls this local rank {local_rank} of {local_world}, wanted less than that")
     address = _address(names, variables, alone=local_world == world)
-    return Place(names.launcher, rank, world, local_rank, local_world, address, _port(names, variables))
+    return Place(
+        launcher=names.launcher,
+        rank=rank,
+        world=world,
+        local_rank=local_rank,
+        local_world=local_world,
+        address=address,
+        port=_port(names, variables),
+    )
 
 
 # What a job of a scheduler has set, and which of it names the partition or queue. A batch script of Flux is told where

@@ -90,10 +90,10 @@ class Experiment:
     def layout(self) -> Layout:
         """The same for the model."""
         return Layout(
-            self.x,
-            self.y,
-            self.z,
-            self.data,
+            x=self.x,
+            y=self.y,
+            z=self.z,
+            data=self.data,
             placement=PLACEMENTS.index(tuple(self.placement.split(","))),
             micro_batch=self.micro_batch,
             recompute=RECOMPUTES.index(self.recompute),

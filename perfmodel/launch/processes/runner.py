@@ -25,7 +25,7 @@ _POLL = 0.05  # seconds between looks at the processes
 _GRACE = 0.5  # seconds in which the ranks that a failure has reached may say so, too
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
     """How runs are carried out. `threads_given`: the environment says how many threads a process has."""
 
@@ -149,9 +149,18 @@ def _heard(hub: Hub, number: int) -> Iterator[End]:
     for message in hub.heard(_POLL):
         if message.get("ended") == number:
             end = message["end"]
-            yield End(message["rank"], end["status"], end["message"], end["at"], end["by_signal"], None)
+            yield End(
+                rank=message["rank"],
+                status=end["status"],
+                message=end["message"],
+                at=end["at"],
+                by_signal=end["by_signal"],
+                record=None,
+            )
     for rank in hub.gone:
-        yield End(rank, CRASHED, f"the perfmodel of rank {rank} has gone", time.time(), by_signal=True)
+        yield End(
+            rank=rank, status=CRASHED, message=f"the perfmodel of rank {rank} has gone", at=time.time(), by_signal=True
+        )
 
 
 class _Part:

@@ -53,7 +53,7 @@ class _Rectangle:
         return ChunkStorageMetadata(torch.Size((self.row, self.column)), self.values.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Part:
     """What a rank holds of a stored matrix of `size`; `written` if it is the rank that stores it."""
 
@@ -121,7 +121,7 @@ def _told(what: str) -> Iterator[None]:
 def _parts(flat: Flat, optimizer: Optimizer, grid: Grid, steps: torch.Tensor) -> Parts:
     """Everything that is stored, by its name in the checkpoint."""
     first = grid.rank == 0
-    found = {_STEPS: _Part(steps.shape, steps.dtype, (_Rectangle(0, 0, steps),), written=first)}
+    found = {_STEPS: _Part(size=steps.shape, dtype=steps.dtype, rectangles=(_Rectangle(0, 0, steps),), written=first)}
     start = 0
     for number, held in enumerate(flat.held):
         piece, end = held.piece, start + held.piece.elements
@@ -130,7 +130,7 @@ def _parts(flat: Flat, optimizer: Optimizer, grid: Grid, steps: torch.Tensor) ->
         written = _first_copy(held, grid) and grid.data.place == number % grid.data.size
         for kind, tensor in (("weight", flat.master), ("first", optimizer.first), ("second", optimizer.second)):
             rectangles = tuple(_rectangles(piece, tensor[start:end]))
-            found[f"{kind}.{piece.name}"] = _Part(size, tensor.dtype, rectangles, written)
+            found[f"{kind}.{piece.name}"] = _Part(size=size, dtype=tensor.dtype, rectangles=rectangles, written=written)
         start = end
     if len(found) != 1 + 3 * len(flat.held):
         raise PerfmodelError("two parameters of the model have the same name, so a checkpoint cannot keep them apart")

@@ -59,7 +59,7 @@ def fill_normal(flat: torch.Tensor, index: "Index", key: int, std: float) -> Non
         flat[start : start + len(places)] = (std * normal(index(places), key)).to(flat.dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     """From a place in a rank's flat shard to the element's index in the whole matrix.
 

@@ -5,7 +5,7 @@ of every rank: 24,578 calls at 8192 ranks of pure depth). An axis of size 1 has 
 spans all ranks uses the default group.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -38,7 +38,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """This rank's group along one axis: its size, this rank's place in it, and the collectives over it.
 
@@ -56,7 +56,7 @@ class Axis:
         """Of the groups of `size` ranks with `inner` ranks from one to the next, the one that `rank` is in."""
         first = rank // (inner * size) * (inner * size) + rank % inner
         members, name = np.arange(first, first + inner * size, inner), f"{size} ranks, stride {inner}"
-        return cls(name, size, (rank - first) // inner, _group(members, world, name))
+        return cls(name=name, size=size, place=(rank - first) // inner, group=_group(members, world, name))
 
     def all_reduce(self, tensor: torch.Tensor, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Pending:
         """Put the sum (or `op`) over the group into `tensor`, which is contiguous, on every rank."""
@@ -94,7 +94,7 @@ class Axis:
         return tensor.narrow(dimension, self.place * length, length)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """One rank's place in the grid: its axes, `xy` (X and Y joined) among them, and what they have sent."""
 
@@ -118,14 +118,16 @@ class Grid:
             group = same[0][1] if same else _group(members, int(layout.gpus), name)
             made[name] = members, group
         axes = {
-            name: Axis(name, len(members), int(np.flatnonzero(members == rank)[0]), group, ledger)
+            name: Axis(
+                name=name, size=len(members), place=int(np.flatnonzero(members == rank)[0]), group=group, ledger=ledger
+            )
             for name, (members, group) in made.items()
         }
-        return cls(layout, rank, **axes, ledger=ledger)
+        return cls(layout=layout, rank=rank, **axes, ledger=ledger)
 
     def exchanged(self) -> "Grid":
         """For a transposed layer: X and Y change roles. Groups, and the names they are counted under, stay."""
-        return Grid(self.layout, self.rank, self.y, self.x, self.z, self.data, self.xy, self.ledger)
+        return replace(self, x=self.y, y=self.x)
 
 
 def join_features(axis: Axis, part: torch.Tensor) -> torch.Tensor:

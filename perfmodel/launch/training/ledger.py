@@ -10,7 +10,7 @@ import torch
 Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One kind of call: `elements` is the buffer, gathered or not yet reduced, of one device."""
 
@@ -33,7 +33,7 @@ class Ledger:
 
     def add(self, operation: Operation, axis: str, elements: int, dtype: torch.dtype) -> None:
         """Count one call."""
-        self.calls[Call(operation, axis, elements, dtype)] += 1
+        self.calls[Call(operation=operation, axis=axis, elements=elements, dtype=dtype)] += 1
 
     def totals(self) -> dict[tuple[Operation, str], tuple[int, int]]:
         """(calls, bytes) by operation and axis."""

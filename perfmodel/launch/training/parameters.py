@@ -17,13 +17,13 @@ from perfmodel.errors import UsageError
 from perfmodel.launch.training import draws
 from perfmodel.launch.training.groups import Axis, Grid
 
-WHOLE = Axis("none")  # splits nothing
+WHOLE = Axis(name="none")  # splits nothing
 # Which axes a parameter is split over; the order in which flat tensors hold them. "partial" is split over none, but
 # each rank of x finds only its heads' part of the gradient.
 SECTIONS = ("sharded", "x", "y", "xy", "none", "partial")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Piece:
     """The part of a matrix of `rows` x `columns` that this rank holds; a vector has one column.
 
@@ -149,7 +149,7 @@ class Vector(Held):
         values.grad = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Flat:
     """All parameters of a rank: `values` as products read them, `master` as the optimizer writes them.
 
@@ -206,7 +206,7 @@ def hold(
         if seed is not None:
             one.piece.start(master[start:end], seed)
         one.place(values[start:end], gradient[start:end])
-    flat = Flat(values, master, gradient, _sections(held), held)
+    flat = Flat(values=values, master=master, gradient=gradient, sections=_sections(held), held=held)
     flat.publish()
     return flat
 

@@ -10,7 +10,7 @@ from perfmodel.launch.training.tuner import Products
 from perfmodel.parallel.settings import AXONN_OVERLAPS, Overlap, Recompute, WeightCache
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The grid, the traffic of weights, the products' modes, and what is recomputed and dropped."""
 
@@ -33,7 +33,7 @@ class Plan:
     ) -> "Plan":
         """A plan with a schedule of its own."""
         schedule = Schedule(grid.z, overlap=overlap, weight_cache=weight_cache)
-        return cls(grid, schedule, Products(tune=tune), recompute)
+        return cls(grid=grid, schedule=schedule, products=Products(tune=tune), recompute=recompute)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from perfmodel.parallel.settings import BUCKET
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """How a model is trained, by default as GPT-3 of 350 million parameters (arXiv 2005.14165, table 2.1, appendix B).
 

@@ -60,10 +60,10 @@ def test_every_rank_does_the_same(seed):
 
 def test_real_ranks_send_what_the_dry_run_says():
     layouts = [
-        Layout(2, 2, 1, 1),
-        Layout(1, 2, 2, 1, recompute=2),
-        Layout(1, 1, 2, 2, weight_cache=1),
-        Layout(2, 1, 2, 1),
+        Layout(x=2, y=2, z=1, data=1),
+        Layout(x=1, y=2, z=2, data=1, recompute=2),
+        Layout(x=1, y=1, z=2, data=2, weight_cache=1),
+        Layout(x=2, y=1, z=2, data=1),
     ]
     real = on_ranks(4, counted, layouts)
     for rank in range(4):
@@ -76,7 +76,7 @@ def test_the_groups_of_a_rank_among_32768_are_made_within_ten_seconds(grid):
     start = time.perf_counter()
     dist.init_process_group("fake", rank=12345, world_size=32768, store=FakeStore())
     try:
-        made = Grid.of(Layout(*grid), 12345)
+        made = Grid.of(Layout.of(grid), 12345)
         assert [made.x.size, made.y.size, made.z.size, made.data.size] == list(grid)
     finally:
         dist.destroy_process_group()
@@ -85,7 +85,7 @@ def test_the_groups_of_a_rank_among_32768_are_made_within_ten_seconds(grid):
 
 def test_a_rank_that_does_not_exist_is_refused():
     with pytest.raises(UsageError, match="rank 4 of 4 ranks, wanted 0 to 3"):
-        dry_run(job(gpt(), in_dtype("bf16")), Layout(2, 2, 1, 1), rank=4)
+        dry_run(job(gpt(), in_dtype("bf16")), Layout(x=2, y=2, z=1, data=1), rank=4)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_a_rank_that_does_not_exist_is_refused():
 )
 def test_settings_that_the_launch_code_does_not_have_are_refused(chosen):
     with pytest.raises(UsageError, match="dry run"):
-        dry_run(job(gpt(), in_dtype("bf16"), **chosen), Layout(2, 2, 1, 1))
+        dry_run(job(gpt(), in_dtype("bf16"), **chosen), Layout(x=2, y=2, z=1, data=1))
 
 
 def test_at_paper_fidelity_the_same_is_run():
     question = job(gpt(layers=1, hidden=64, heads=4, vocabulary=500, sequence=16), in_dtype("bf16"), batch=4)
     paper = replace(question, settings=replace(question.settings, fidelity="paper"))
-    layout = Layout(2, 2, 1, 1)
+    layout = Layout(x=2, y=2, z=1, data=1)
     assert sent_by(dry_run(paper, layout)) == sent_by_the_model(question, layout)

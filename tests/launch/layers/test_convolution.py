@@ -26,15 +26,15 @@ def test_outputs_and_all_gradients_of_a_residual_block_are_those_of_plain_torch(
 
 
 def test_what_an_axis_would_cut_or_the_size_would_not_survive_is_refused():
-    plan = Plan.of(Grid.of(Layout(1, 1, 1, 1)))
+    plan = Plan.of(Grid.of(Layout(x=1, y=1, z=1, data=1)))
     with pytest.raises(UsageError, match="kernel of 2; wanted an odd one"):
-        Convolution(plan, Linear("convolution", 4, 4, kernel=2))
+        Convolution(plan, Linear(name="convolution", inputs=4, outputs=4, kernel=2))
     with pytest.raises(UsageError, match="x 8 cannot split 16 channels in 4 groups evenly"):
-        GroupNorm(Norm("norm", 16), Axis("x", 8), groups=4)
+        GroupNorm(Norm(name="norm", width=16), Axis(name="x", size=8), groups=4)
 
 
 def test_a_kernel_of_one_is_a_linear_layer():
-    plan, record = Plan.of(Grid.of(Layout(1, 1, 1, 1))), Linear("convolution", 4, 6)
+    plan, record = Plan.of(Grid.of(Layout(x=1, y=1, z=1, data=1))), Linear(name="convolution", inputs=4, outputs=6)
     layer = Convolution(plan, record)
     layer.weight.place(torch.randn(24), torch.zeros(24))
     layer.bias.place(torch.randn(6), torch.zeros(6))

@@ -111,8 +111,8 @@ def test_a_loss_without_gradients_is_the_same_and_leaves_training_as_it_was():
 
 
 def test_what_cannot_be_run_is_refused():
-    plan = Plan.of(Grid.of(Layout(1, 1, 1, 1)))
-    split = replace(plan.grid, x=Axis("x", size=2))
+    plan = Plan.of(Grid.of(Layout(x=1, y=1, z=1, data=1)))
+    split = replace(plan.grid, x=Axis(name="x", size=2))
     with pytest.raises(UsageError, match="1 key-value heads, which x 2 cannot split evenly"):
         build(replace(SHAPES["llama"], kv_heads=1).model("one"), replace(plan, grid=split), padded_vocabulary=52)
     with pytest.raises(UsageError, match="unet-7b is no decoder"):

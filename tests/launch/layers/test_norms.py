@@ -23,7 +23,7 @@ def test_a_large_mean_costs_no_more_than_the_last_digit_of_the_inputs():
 
 @pytest.mark.parametrize("shifted", [True, False])
 def test_torchs_own_kernels_give_the_same_where_nothing_is_split(shifted):
-    norm = Norm(layers.Norm("norm", 48, bias=shifted))
+    norm = Norm(layers.Norm(name="norm", width=48, bias=shifted))
     hold(norm, device=torch.device("cpu"), dtype=torch.float64)
     for values in norm.parameters():
         values.data += torch.linspace(-0.5, 0.5, 48)

@@ -189,13 +189,15 @@ def test_side_by_side_that_costs_nothing_or_everything_stays_within_what_a_profi
 
 
 def test_sizes_stop_where_the_next_call_would_take_too_long_but_small_messages_never_do():
-    small, large, larger = (Collective("all-gather", 1, 2, size) for size in (2.0**12, 2.0**22, 2.0**24))
+    small, large, larger = (
+        Collective(operation="all-gather", inner=1, size=2, bytes=size) for size in (2.0**12, 2.0**22, 2.0**24)
+    )
     seconds = {small: 1.0, large: 0.1}
-    assert not too_long(Collective("all-gather", 1, 2, 2.0**14), seconds, 0.5)
+    assert not too_long(Collective(operation="all-gather", inner=1, size=2, bytes=2.0**14), seconds, 0.5)
     assert not too_long(larger, {large: 0.1}, 0.5)
     assert too_long(larger, {large: 0.2}, 0.5)
-    assert not too_long(Collective("all-gather", 2, 2, 2.0**24), {large: 0.2}, 0.5)
-    cube = [Product("fp32", "nn", "square", width, width, width) for width in (128, 256)]
+    assert not too_long(Collective(operation="all-gather", inner=2, size=2, bytes=2.0**24), {large: 0.2}, 0.5)
+    cube = [Product(dtype="fp32", mode="nn", form="square", m=width, n=width, k=width) for width in (128, 256)]
     assert too_long(cube[1], {cube[0]: 0.1}, 0.7)
     assert not too_long(cube[1], {cube[0]: 0.1}, 0.9)
     assert not too_long(Issue(), {Issue(): 1.0}, 0.5)
@@ -258,7 +260,7 @@ def test_the_driver_names_the_memory_that_it_offers(monkeypatch, tmp_path):
     [{"values": 3}, {"values": {}}, {"round": "x"}, {"values": {"seconds": 0}}, {"values": {"seconds": float("nan")}}],
 )
 def test_a_damaged_line_is_named_and_the_others_are_kept(tmp_path, damage):
-    point = Collective("all-reduce", 1, 2, 1024.0)
+    point = Collective(operation="all-reduce", inner=1, size=2, bytes=1024.0)
     good = {"status": "ok", **record_of(point), "round": 0, "values": {"seconds": 1e-3}}
     path = tmp_path / "here.measured.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in (GPU | {"status": "ok"}, good, good | damage)))

@@ -31,7 +31,9 @@ def test_a_process_that_nobody_launched_has_no_place():
 
 def test_srun_tells_the_host_of_rank_0_and_every_task_comes_to_the_same_port():
     here = place(SLURM)
-    assert here == Place("srun", 5, 7, 1, 3, "nid001102", here.port)
+    assert here == Place(
+        launcher="srun", rank=5, world=7, local_rank=1, local_world=3, address="nid001102", port=here.port
+    )
     assert here.port == place({**SLURM, "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}).port
     assert here.port != place({**SLURM, "SLURM_STEP_ID": "3"}).port
 
@@ -39,7 +41,9 @@ def test_srun_tells_the_host_of_rank_0_and_every_task_comes_to_the_same_port():
 def test_torchrun_under_srun_is_torchrun():
     agent = {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}
     found = place({**SLURM, **agent, "MASTER_ADDR": "nid001102", "MASTER_PORT": "29400"})
-    assert found == Place("torchrun", 9, 16, 1, 8, "nid001102", 29401)  # its agent listens at its own port
+    assert found == Place(
+        launcher="torchrun", rank=9, world=16, local_rank=1, local_world=8, address="nid001102", port=29401
+    )  # its agent listens at its own port
 
 
 def test_open_mpi_on_several_hosts_wants_to_be_told_where_rank_0_is():
@@ -63,7 +67,9 @@ def test_open_mpi_on_several_hosts_wants_to_be_told_where_rank_0_is():
 )
 def test_mpiexec_names_the_local_rank_in_several_ways(local):
     found = place({"PMI_RANK": "14", "PMI_SIZE": "24", "MASTER_ADDR": "x1000", **local})
-    assert found == Place("mpiexec", 14, 24, 2, 12, "x1000", 29500)
+    assert found == Place(
+        launcher="mpiexec", rank=14, world=24, local_rank=2, local_world=12, address="x1000", port=29500
+    )
 
 
 FLUX = {
@@ -79,7 +85,9 @@ FLUX = {
 
 
 def test_flux_names_the_local_rank_which_its_pmi_does_not():
-    assert place(FLUX) == Place("flux run", 5, 8, 1, 4, "node1", 29500)
+    assert place(FLUX) == Place(
+        launcher="flux run", rank=5, world=8, local_rank=1, local_world=4, address="node1", port=29500
+    )
     with pytest.raises(UsageError, match="flux run sets FLUX_TASK_RANK but no LOCAL_WORLD_SIZE; set LOCAL_WORLD_SIZE"):
         place({**FLUX, "FLUX_JOB_NNODES": "3"})
     assert place({**FLUX, "FLUX_JOB_NNODES": "3", "LOCAL_WORLD_SIZE": "3"}).local_world == 3
@@ -110,7 +118,7 @@ def test_the_first_host_of_a_list(hosts, first):
 def test_a_grid_of_another_size_is_refused_with_both_numbers():
     with pytest.raises(UsageError, match="8 ranks, but the grid 2x2x1x1 has 4; wanted --nproc 4, or a grid of 8"):
         refuse_other_counts([("2x2x1x1", 4)], 8, None)
-    here = Place("srun", 0, 8, 0, 4, "nid1", 20000)
+    here = Place(launcher="srun", rank=0, world=8, local_rank=0, local_world=4, address="nid1", port=20000)
     with pytest.raises(UsageError, match="8 ranks, but the grid 2x2x1x1 has 4; wanted 4 started by srun"):
         refuse_other_counts([("2x2x1x1", 4)], None, here)
     with pytest.raises(UsageError, match="--nproc 4, but srun has started 8 ranks"):

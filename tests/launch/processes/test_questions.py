@@ -97,7 +97,7 @@ def test_a_round_is_answered_by_a_result_of_its_own_and_the_first_by_one_from_be
 def test_a_file_of_grids_may_have_comments_and_every_wrong_line_is_named(tmp_path):
     path = tmp_path / "grids"
     path.write_text("# all of four\n2x2x1x1\n\n1x1x4x1  # depth\n")
-    assert selection.of_file(path) == [Layout(2, 2, 1, 1), Layout(1, 1, 4, 1)]
+    assert selection.of_file(path) == [Layout(x=2, y=2, z=1, data=1), Layout(x=1, y=1, z=4, data=1)]
     path.write_text("2x2\n1x1x1x1\n3\n")
     with pytest.raises(PerfmodelError, match=r"(?s)grids:1: '2x2' is no grid.*grids:3: '3' is no grid"):
         selection.of_file(path)

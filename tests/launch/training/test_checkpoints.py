@@ -60,7 +60,7 @@ def test_one_process_without_torch_distributed_goes_on_too(losses, folder):
 @pytest.mark.usefixtures("losses")
 def test_what_is_stored_is_the_model_once_without_padding(folder):
     stored = torch.distributed.checkpoint.FileSystemReader(
-        path(folder, "gpt", "float64", Layout(2, 2, 2, 1))
+        path(folder, "gpt", "float64", Layout(x=2, y=2, z=2, data=1))
     ).read_metadata()
     sizes = {name: tuple(one.size) for name, one in stored.state_dict_metadata.items()}
     assert sizes["weight.embedding.weight"] == (50, 32)
@@ -70,7 +70,7 @@ def test_what_is_stored_is_the_model_once_without_padding(folder):
 
 def alone(name="gpt", dtype=torch.float32):
     """A trainer in this process, and its grid."""
-    grid = Grid.of(Layout(1, 1, 1, 1))
+    grid = Grid.of(Layout(x=1, y=1, z=1, data=1))
     return trainer(name, grid, dtype), grid
 
 

@@ -15,7 +15,7 @@ from perfmodel.parallel.settings import Settings
 from perfmodel.step.activations import block_activations
 
 SEQUENCES, POSITIONS, PADDED = 4, 32, 52
-ONE = Layout(1, 1, 1, 1)
+ONE = Layout(x=1, y=1, z=1, data=1)
 
 
 def kept(model, *, flash, dropout):

@@ -14,13 +14,14 @@ from perfmodel.parallel.layout import Layout
 
 def places(sizes):
     """Every rank's place in a grid, without groups."""
-    layout = Layout(*sizes)
+    layout = Layout.of(sizes)
     array = ranks.rank_array(layout)
     for place in np.ndindex(array.shape):
         axes = {
-            name: Axis(name, size, at) for name, size, at in zip(("x", "y", "z", "data"), sizes, place, strict=True)
+            name: Axis(name=name, size=size, place=at)
+            for name, size, at in zip(("x", "y", "z", "data"), sizes, place, strict=True)
         }
-        yield Grid(layout, int(array[place]), **axes, xy=Axis("xy"), ledger=Ledger())
+        yield Grid(layout=layout, rank=int(array[place]), **axes, xy=Axis(name="xy"), ledger=Ledger())
 
 
 def text(tmp_path, length, name="text.npy", dtype=np.uint16):

@@ -55,7 +55,7 @@ def test_shards_leave_during_the_last_backward_pass_if_that_is_wanted_and_a_step
 
 
 def test_a_step_takes_a_batch_for_each_micro_step():
-    grid = Grid.of(Layout(1, 1, 1, 1))
+    grid = Grid.of(Layout(x=1, y=1, z=1, data=1))
     mine = trainer("gpt", grid, torch.float32, accumulation=3)
     with pytest.raises(UsageError, match="batches for a step: 1; wanted 3"):
         mine.step(0, batches(source("gpt"), grid, batch=BATCH, accumulation=1, step=0))

@@ -16,9 +16,21 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import OVERLAPS
 
 SEQUENCES, POSITIONS, VOCABULARY = 24, 6, 50  # three micro-steps of a sequence for each of 8 ranks
-_GPT = Transformer(2, 64, 8, VOCABULARY, POSITIONS, feed_forward=128, learned_positions=8)
+_GPT = Transformer(
+    layers=2, hidden=64, heads=8, vocabulary=VOCABULARY, sequence=POSITIONS, feed_forward=128, learned_positions=8
+)
 _LLAMA = Transformer(
-    2, 64, 16, VOCABULARY, POSITIONS, kv_heads=8, feed_forward=96, gated=True, rms_norm=True, bias=False, tied=False
+    layers=2,
+    hidden=64,
+    heads=16,
+    vocabulary=VOCABULARY,
+    sequence=POSITIONS,
+    kv_heads=8,
+    feed_forward=96,
+    gated=True,
+    rms_norm=True,
+    bias=False,
+    tied=False,
 )
 # Every size but the vocabulary is a multiple of 8, so that 8 ranks can split it along any axis.
 SHAPES = {
@@ -57,7 +69,7 @@ class Case:
 
 def deviations(rank, cases):
     """For each case what deviates most from the dense model on this rank, relative: (deviation, name)."""
-    grid_of = cache(lambda sizes, placement: Grid.of(Layout(*sizes, placement), rank))
+    grid_of = cache(lambda sizes, placement: Grid.of(Layout.of(sizes, placement=placement), rank))
     return [_deviation(grid_of(case.sizes, case.placement), case) for case in cases]
 
 
@@ -93,12 +105,12 @@ def _dense(shape, dtype):
 
 def outcomes(rank, cases):
     """For each case (loss, gradient of the final norm's scale added up)."""
-    return [_outcome(Grid.of(Layout(*case.sizes, case.placement), rank), case) for case in cases]
+    return [_outcome(Grid.of(Layout.of(case.sizes, placement=case.placement), rank), case) for case in cases]
 
 
 def evaluations(rank, cases):
     """For each case the losses (trained, evaluated, trained) of one model, which nothing changes between."""
-    return [_evaluated(Grid.of(Layout(*case.sizes, case.placement), rank), case) for case in cases]
+    return [_evaluated(Grid.of(Layout.of(case.sizes, placement=case.placement), rank), case) for case in cases]
 
 
 def _evaluated(grid, case):

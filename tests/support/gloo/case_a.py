@@ -18,12 +18,15 @@ def case_a(rank, grids):
     torch.manual_seed(1234)
     first, second = torch.randn(4096, 1024) * 0.02, torch.randn(1024, 4096) * 0.02
     inputs, gradient = torch.randn(512, 1024), torch.randn(512, 1024) * 0.01
-    return [_norms(Grid.of(Layout(*sizes, 1), rank), (first, second), inputs, gradient) for sizes in grids]
+    return [_norms(Grid.of(Layout.of((*sizes, 1)), rank), (first, second), inputs, gradient) for sizes in grids]
 
 
 def _norms(grid, weights, inputs, gradient):
     plan = Plan.of(grid)
-    layers = Linear(plan, Layer("up", 1024, 4096, bias=False)), Linear(plan, Layer("down", 4096, 1024, True, False))
+    layers = (
+        Linear(plan, Layer(name="up", inputs=1024, outputs=4096, bias=False)),
+        Linear(plan, Layer(name="down", inputs=4096, outputs=1024, transposed=True, bias=False)),
+    )
     hold(nn.ModuleList(layers), device=torch.device("cpu"), dtype=torch.float32)
     for layer, whole in zip(layers, weights, strict=True):
         layer.weight.values.data.copy_(cut(layer.weight.piece, whole))

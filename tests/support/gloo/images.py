@@ -19,19 +19,19 @@ IMAGES, SIDE, GROUPS = 4, 5, 4
 def block(inputs, outputs, kernel):
     """The records of a residual block; a skip convolution where the width changes."""
     records = [
-        Norm("first norm", inputs),
-        Linear("first convolution", inputs, outputs, kernel=kernel),
-        Norm("second norm", outputs),
-        Linear("second convolution", outputs, outputs, transposed=True, kernel=kernel),
+        Norm(name="first norm", width=inputs),
+        Linear(name="first convolution", inputs=inputs, outputs=outputs, kernel=kernel),
+        Norm(name="second norm", width=outputs),
+        Linear(name="second convolution", inputs=outputs, outputs=outputs, transposed=True, kernel=kernel),
     ]
     if inputs != outputs:
-        records.append(Linear("skip convolution", inputs, outputs))
-    return Block("block", tuple(records))
+        records.append(Linear(name="skip convolution", inputs=inputs, outputs=outputs))
+    return Block(name="block", layers=tuple(records))
 
 
 def deviations(rank, cases):
     """For each (grid, inputs, outputs, kernel), relative differences in output and gradients, by name."""
-    return [_deviation(Grid.of(Layout(*sizes), rank), *rest) for sizes, *rest in cases]
+    return [_deviation(Grid.of(Layout.of(sizes), rank), *rest) for sizes, *rest in cases]
 
 
 def _deviation(grid, inputs, outputs, kernel):

@@ -13,12 +13,12 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import OVERLAPS
 
 BYTES, LENGTH, BATCH = 256, 32, 8
-GPT = Transformer(1, 32, 4, BYTES, LENGTH, learned_positions=LENGTH)
+GPT = Transformer(layers=1, hidden=32, heads=4, vocabulary=BYTES, sequence=LENGTH, learned_positions=LENGTH)
 
 
 def curves(rank, path, cases):
     """The loss of every step, for each (grid, dtype, steps)."""
-    return [_curve(Grid.of(Layout(*sizes), rank), path, *rest) for sizes, *rest in cases]
+    return [_curve(Grid.of(Layout.of(sizes), rank), path, *rest) for sizes, *rest in cases]
 
 
 def _curve(grid, path, dtype, steps):

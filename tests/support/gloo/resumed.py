@@ -13,7 +13,7 @@ from perfmodel.parallel.layout import Layout
 
 def written(rank, folder, cases):
     """Losses of two steps and of two more, with a checkpoint between them, for each (name, dtype, grid)."""
-    return [_written(Grid.of(Layout(*sizes), rank), folder, *rest) for *rest, sizes in cases]
+    return [_written(Grid.of(Layout.of(sizes), rank), folder, *rest) for *rest, sizes in cases]
 
 
 def _written(grid, folder, name, dtype):
@@ -25,13 +25,13 @@ def _written(grid, folder, name, dtype):
 
 def resumed(rank, folder, cases):
     """Losses of the two steps after a checkpoint, for each (name, dtype, grid that wrote it, grid that reads it)."""
-    return [_resumed(Grid.of(Layout(*sizes), rank), folder, *rest) for *rest, sizes in cases]
+    return [_resumed(Grid.of(Layout.of(sizes), rank), folder, *rest) for *rest, sizes in cases]
 
 
 def _resumed(grid, folder, name, dtype, wrote):
     mine = trainer(name, grid, getattr(torch, dtype), clip=0.05)
     mine.flat.master[mine.flat.master != 0] = torch.nan  # all but padding: what is not read shows
-    done = checkpoints.load(path(folder, name, dtype, Layout(*wrote)), mine.flat, mine.optimizer, grid)
+    done = checkpoints.load(path(folder, name, dtype, Layout.of(wrote)), mine.flat, mine.optimizer, grid)
     return _losses(mine, grid, name, range(done, done + 2))
 
 

@@ -14,7 +14,7 @@ WIDTH = 64
 
 def errors(rank, means):
     """For each mean of the inputs, LayerNorm then RMSNorm: largest error of outputs and of the inputs' gradient."""
-    y = Grid.of(Layout(1, 4, 1, 1), rank).y
+    y = Grid.of(Layout(x=1, y=4, z=1, data=1), rank).y
     return [_errors(y, mean, shifted) for mean in means for shifted in (True, False)]
 
 
@@ -22,7 +22,7 @@ def _errors(y, mean, shifted):
     generator = torch.Generator().manual_seed(3)
     inputs, gradient = torch.randn(2, 16, WIDTH, generator=generator)
     inputs = inputs + mean
-    norm = Norm(layers.Norm("norm", WIDTH, bias=shifted), y)
+    norm = Norm(layers.Norm(name="norm", width=WIDTH, bias=shifted), y)
     hold(norm, device=torch.device("cpu"), dtype=torch.float32)
     mine, exact = y.part(inputs, 1).clone().requires_grad_(), inputs.double().requires_grad_()
     outputs = norm(mine)

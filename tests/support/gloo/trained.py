@@ -17,10 +17,10 @@ from perfmodel.parallel.layout import Layout
 
 BATCH, STEPS, SEQUENCE = 24, 3, 5
 SHAPES = {
-    "gpt": Transformer(1, 32, 8, 50, SEQUENCE, learned_positions=SEQUENCE),
+    "gpt": Transformer(layers=1, hidden=32, heads=8, vocabulary=50, sequence=SEQUENCE, learned_positions=SEQUENCE),
     "llama": Transformer(
-        1, 32, 8, 50, SEQUENCE, kv_heads=4, feed_forward=48, gated=True, rms_norm=True, bias=False, tied=False,
-        query_key_norm=True, head_bias=True,
+        layers=1, hidden=32, heads=8, vocabulary=50, sequence=SEQUENCE, kv_heads=4, feed_forward=48,
+        gated=True, rms_norm=True, bias=False, tied=False, query_key_norm=True, head_bias=True,
     ),
 }  # fmt: skip
 
@@ -106,7 +106,9 @@ def whole(held, values, grid):
 
 def deviations(rank, cases):
     """For each case, the largest relative difference in losses, gradient norms and weights of three steps."""
-    return [_deviation(Grid.of(Layout(*sizes, placement), rank), *rest) for sizes, placement, *rest in cases]
+    return [
+        _deviation(Grid.of(Layout.of(sizes, placement=placement), rank), *rest) for sizes, placement, *rest in cases
+    ]
 
 
 def _deviation(grid, name, dtype_name, accumulation, clip, overlap):
@@ -127,7 +129,7 @@ def _deviation(grid, name, dtype_name, accumulation, clip, overlap):
 
 def sent(rank, sizes, overlaps):
     """For each: bytes over data until the last backward pass has ended, by (operation, axis) after it, of sections."""
-    return [_sent(Grid.of(Layout(*sizes), rank), overlap) for overlap in overlaps]
+    return [_sent(Grid.of(Layout.of(sizes), rank), overlap) for overlap in overlaps]
 
 
 def _sent(grid, overlap):

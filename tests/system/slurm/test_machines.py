@@ -62,7 +62,7 @@ def broken(machine):
 
 def test_every_kind_of_job_is_taken(munge, tmp_path):
     machine = load("perlmutter")
-    grids = [Layout(1, 1, 8, 1), Layout(1, 1, 4, 2), Layout(2, 1, 2, 2)]
+    grids = [Layout(x=1, y=1, z=8, data=1), Layout(x=1, y=1, z=4, data=2), Layout(x=2, y=1, z=2, data=2)]
     assert question("perlmutter", 8).batch % 8 == 0
     with private_slurm.cluster(tmp_path / "cluster", declaration(machine), munge, pretended=True) as slurm:
         for mode in ("one", "array"):

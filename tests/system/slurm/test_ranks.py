@@ -53,7 +53,7 @@ if given["grid"] == "2x1x2x2":
         time.sleep(0.05)
     sys.exit(1)
 """
-GRIDS = [Layout(1, 1, 8, 1), Layout(1, 1, 4, 2), Layout(2, 1, 2, 2)]
+GRIDS = [Layout(x=1, y=1, z=8, data=1), Layout(x=1, y=1, z=4, data=2), Layout(x=2, y=1, z=2, data=2)]
 
 
 @pytest.fixture
@@ -65,7 +65,9 @@ def submit(two_nodes, tmp_path):
         (tmp_path / "private.yaml").write_text(textwrap.dedent(PROFILE).format(visible=visible))
         machine = profiles.load(str(tmp_path / "private.yaml"))
         job = job_requests.Job.of(job_requests.models.load("gpt-tiny"), machine, batch=16)
-        plan = flags.Plan(launcher, job, "gpt-tiny", "private.yaml", program=(sys.executable, "program.py"))
+        plan = flags.Plan(
+            launcher=launcher, job=job, model="gpt-tiny", machine="private.yaml", program=(sys.executable, "program.py")
+        )
         wish = build.Allocation(time="00:05:00", name="tiny", **changes)
         (tmp_path / "job.sh").write_text(script(build.requests(plan, GRIDS, wish)[0]))
         done = two_nodes.run("sbatch", "--parsable", *options, "job.sh", cwd=tmp_path)
