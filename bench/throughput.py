@@ -29,7 +29,6 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.step.predict import step_time
 from perfmodel_cli.question import keep_freed_memory
@@ -98,7 +97,7 @@ def answer(question: Question) -> Answer:
 def evaluate(job: Job, space: Space) -> tuple[int, int]:
     """Evaluate everything, keep the fastest that fits; returns how many grids there were and how many evaluations."""
     grids = placed(space.gpus, space.placements)
-    rules, rate = grid_rules(job), gemm_rate(job)
+    rules = grid_rules(job)
     kept = grids.take(first_broken(rules, grids) == len(rules))
     micro_batches, modes = np.array(divisors(job.batch)), np.array(space.modes(job.settings))
     block = max(1, BLOCK // (len(micro_batches) * len(modes)))
@@ -110,7 +109,7 @@ def evaluate(job: Job, space: Space) -> tuple[int, int]:
         recompute, cache = np.tile(modes, (len(grid) // len(modes), 1)).T
         rows = replace(some.take(grid), micro_batch=micro, recompute=recompute, weight_cache=cache)
         fits = occupy(job, rows).total <= capacity(job)
-        fastest = min(fastest, float(np.min(np.where(fits, step_time(job, rows, rate), np.inf))))
+        fastest = min(fastest, float(np.min(np.where(fits, step_time(job, rows), np.inf))))
         evaluated += len(grid)
     return int(np.size(grids.x)), evaluated
 

@@ -1,11 +1,12 @@
 """Arithmetic that knows nothing of the subject: divisors, ranks, isotonic medians."""
 
 from bisect import insort
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
-from perfmodel.units import Array
+from perfmodel.units import Array, Number
 
 
 def divisors(number: int) -> list[int]:
@@ -94,3 +95,37 @@ def kendall(first: Array, second: Array) -> float:
     """
     one, other = (np.sign(values[:, None] - values[None, :]) for values in (first, second))
     return float((one * other).sum() / np.sqrt((one**2).sum() * (other**2).sum()))
+
+
+def spread(value: Number, back: Array, count: int) -> Number:
+    """Rows of many from those of few: the last axis of `value`, of `count` rows, by the row numbers `back`.
+
+    What is the same for all rows stays as it is.
+
+    >>> spread(np.array([3.0, 4.0]), np.array([0, 0, 1]), 2).tolist(), spread(5.0, np.array([0, 0, 1]), 2)
+    ([3.0, 3.0, 4.0], 5.0)
+    """
+    found = np.asarray(value)
+    if found.ndim == 0 or found.shape[-1] != count:
+        return value
+    many: Array = found[..., back]
+    return many
+
+
+def repeats(columns: Iterable[Number]) -> tuple[Array, Array] | None:
+    """(first row of each run of equal rows, the run that each row is in), or None where few rows repeat.
+
+    `columns`: arrays of one length; single numbers do not count.
+
+    >>> [rows.tolist() for rows in repeats([np.array([7, 7, 7, 8]), 1])]
+    [[0, 3], [0, 0, 0, 1]]
+    """
+    changed: Array | None = None
+    for column in columns:
+        if np.size(column) > 1:
+            differs = np.diff(column, prepend=column[0] - 1) != 0  # type: ignore[index]
+            changed = differs if changed is None else changed | differs
+    if changed is None:
+        return None
+    starts = np.flatnonzero(changed)
+    return (starts, np.cumsum(changed) - 1) if 2 * len(starts) <= len(changed) else None

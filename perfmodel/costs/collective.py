@@ -1,31 +1,59 @@
-"""One collective of a step: its bytes, the groups that it runs in, how often it is called, what a call takes."""
+"""One collective of a step: its bytes, the groups that it runs in, how often it is called, what a call takes.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+The groups of one axis are a `Link`. Below full fidelity a call takes what its bytes take at the bandwidth of the link
+(the paper's Eqs. 1 to 5); at full fidelity a `ProtocolLink` knows hops, protocols and measured tables too.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from perfmodel.costs import ring
+from perfmodel.costs import nccl, ring
+from perfmodel.costs.bandwidth import Bandwidths
+from perfmodel.costs.interpolated import Held, MeasuredTable
 from perfmodel.machines.collective_times import Operation
-from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds
-
-if TYPE_CHECKING:
-    from perfmodel.costs.interpolated import Held
-    from perfmodel.costs.nccl import Path
+from perfmodel.numerics import spread
+from perfmodel.units import Array, Bytes, BytesPerSecond, Count, Number, Seconds
 
 Term = Literal[
     "weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary", "small"
 ]
+# What a collective does for its layer. `gather`: the weight, before a pass. `reduce`: the sum that ends the forward
+# pass, and statistics in it. `reduce_back`: the sum of input gradients, beside the weight gradient's product. `wait`:
+# what the backward pass waits for. `scatter`: the weight gradient, every micro-step. `data`: the gradient, once per
+# step. `end`: what ends a step and belongs to no layer.
+Role = Literal["gather", "reduce", "reduce_back", "wait", "scatter", "data", "end"]
+ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data", "end")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff(Protocol):
+    """What a link needs of a machine's costs (see `costs.Costs`)."""
+
+    @property
+    def bandwidths(self) -> Bandwidths:
+        """Of groups, by their place in the hierarchy."""
+
+    @property
+    def constants(self) -> nccl.Constants:
+        """Of the library's protocols."""
+
+    @property
+    def tables(self) -> tuple[MeasuredTable, ...]:
+        """Measured times."""
+
+    @property
+    def host_time(self) -> Seconds:
+        """Seconds to issue a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Link:
     """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain.
 
-    At full fidelity also the path of its messages, the tables measured on such groups, and the least time of a call:
-    issuing it.
+    `known`: seconds of calls that were asked for before, since all norms of a model send the same buffer.
     """
 
     axis: str
@@ -33,32 +61,103 @@ class Link:
     inner: Count
     bandwidth: BytesPerSecond
     crosses: Count
-    path: "Path | None" = None
-    measured: "tuple[Held, ...]" = ()
-    issue: Seconds = 0.0
+    known: dict[tuple[Operation, int], tuple[Bytes, Seconds]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, costs: Tariff, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
+        """The groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus` devices."""
+        bandwidth = costs.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
+        crosses = np.logical_not(costs.bandwidths.contained(inner=inner, size=size, gpus=gpus))
+        return cls(axis=axis, size=1.0 * size, inner=inner, bandwidth=bandwidth, crosses=crosses)
+
+    def time(self, operation: Operation, buffer: Bytes) -> Seconds:
+        """Seconds of one call; the buffer is kept, so that no other can have the identity of its own."""
+        key = operation, id(buffer)
+        if key not in self.known:
+            self.known[key] = buffer, self._seconds(operation, buffer)
+        return self.known[key][1]
+
+    def spread(self, back: Array, count: int) -> Self:
+        """The links of more layouts: each row `back` times (see `numerics.spread`)."""
+        return replace(self, known={}, **_rows(self, ("size", "inner", "bandwidth", "crosses"), back, count))
+
+    def _seconds(self, operation: Operation, buffer: Bytes) -> Seconds:
+        return ring.TIMES[operation](buffer, size=self.size, bandwidth=self.bandwidth)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProtocolLink(Link):
+    """A link at full fidelity: the route of its messages, tables measured on such groups, and the time to issue a call."""
+
+    route: nccl.Route
+    measured: tuple[Held, ...]
+    tables: tuple[MeasuredTable, ...]
+    issue: Seconds
+
+    @classmethod
+    def of(cls, costs: Tariff, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
+        """As for any link, with what protocols and measurements know of such groups."""
+        plain = Link.of(costs, axis=axis, size=size, inner=inner, gpus=gpus)
+        route = nccl.route(
+            costs.constants, inner=inner, size=size, inside=np.logical_not(plain.crosses), bandwidth=plain.bandwidth
+        )
+        return cls(
+            **{each.name: getattr(plain, each.name) for each in fields(plain)},
+            route=route,
+            measured=_held(costs.tables, route),
+            tables=costs.tables,
+            issue=costs.host_time,
+        )
+
+    def spread(self, back: Array, count: int) -> Self:
+        """As for any link, with its route; measured tables are looked up anew."""
+        route = replace(self.route, **_rows(self.route, (each.name for each in fields(self.route)), back, count))
+        rows = _rows(self, ("size", "inner", "bandwidth", "crosses"), back, count)
+        return replace(self, known={}, route=route, measured=_held(self.tables, route), **rows)
+
+    def _seconds(self, operation: Operation, buffer: Bytes) -> Seconds:
+        def formula(sent: Bytes) -> Seconds:
+            return nccl.TIMES[operation](sent, self.route)
+
+        along = formula(buffer)
+        for held in self.measured:
+            if held.table.timings.operation == operation:
+                along = held.override(along, buffer, formula)
+        issued: Seconds = np.maximum(along, np.where(self.size > 1, self.issue, 0.0))
+        return issued
+
+
+def _rows(of: object, names: Iterable[str], back: Array, count: int) -> dict[str, Any]:
+    return {name: spread(getattr(of, name), back, count) for name in names}
+
+
+def _held(tables: tuple[MeasuredTable, ...], route: nccl.Route) -> tuple[Held, ...]:
+    return tuple(held for held in (table.held(route) for table in tables) if len(held.rows))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the time of a call is computed once, when it is asked for
 class Collective:
-    """One collective of one layer: `buffer` bytes a device (gathered or unreduced), `calls` times a step.
+    """One collective of one layer: `buffer` bytes per device (gathered or unreduced), `calls` times per step.
 
-    `bucket`, where it is not None: bytes that travel together, among them the buffer.
+    `bucket`, where it is not None: bytes that travel together, among them the buffer. `each`: calls per pass.
     """
 
     layer: str
+    role: Role
     term: Term
     operation: Operation
     link: Link
     buffer: Bytes
     calls: Number
     bucket: "Bytes | None" = None
+    each: int = 1
 
-    @property
+    @cached_property
     def time(self) -> Seconds:
         """Seconds of one call, or the buffer's part of those of its bucket."""
         if self.bucket is None:
-            return self._alone(self.buffer)
-        return self._alone(self.bucket) * (self.buffer / self.bucket)
+            return self.link.time(self.operation, self.buffer)
+        return self.link.time(self.operation, self.bucket) * (self.buffer / self.bucket)
 
     @property
     def together(self) -> Bytes:
@@ -67,24 +166,8 @@ class Collective:
 
     @property
     def sent(self) -> Number:
-        """Calls a step, those that many share counted in part."""
+        """Calls per step; a call that several layers share counts in part."""
         return self.calls if self.bucket is None else self.calls * self.buffer / self.bucket
-
-    def _alone(self, buffer: Bytes) -> Seconds:
-        name, link = self.operation.replace("-", "_"), self.link
-        if link.path is None:
-            seconds: Seconds = getattr(ring, name)(buffer, size=link.size, bandwidth=link.bandwidth)
-            return seconds
-
-        from perfmodel.costs import nccl  # noqa: PLC0415 - as in Job
-
-        formula: Callable[[Bytes], Seconds] = partial(getattr(nccl, name), along=link.path)
-        along = formula(buffer)
-        for held in link.measured:
-            if held.table.timings.operation == self.operation:
-                along = held.override(along, buffer, formula)
-        issued: Seconds = np.maximum(along, np.where(link.size > 1, link.issue, 0.0))
-        return issued
 
     @property
     def total(self) -> Seconds:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel import units
-from perfmodel.machines.machine import Device
+from perfmodel.errors import PerfmodelError
+from perfmodel.machines.machine import Device, Machine
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
 
@@ -28,6 +29,28 @@ FLASH_1 = (0.46, 0.35)
 # where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets a step's pace.
 MEMORY_SUSTAINED = 0.85
 GEMM_SUSTAINED = 0.93
+
+
+@dataclass(frozen=True, slots=True)
+class GemmRate:
+    """FLOP/s of one device on large matrix products, and where that comes from."""
+
+    value: float
+    origin: str
+
+
+def gemm_rate(machine: Machine) -> GemmRate:
+    """The measured rate in the number format of the profile, else the profile's efficiency times the peak."""
+    device = machine.device
+    dtype = device.dtype
+    measured, peak, efficiency = device.gemm.get(dtype), device.peak.get(dtype), device.gemm_efficiency
+    if measured:
+        return GemmRate(measured.value, f"measured GEMM rate in {dtype}, {measured.origin}")
+    if peak and efficiency:
+        return GemmRate(efficiency.value * peak.value, f"{efficiency.value:g} x {dtype} peak, {efficiency.origin}")
+    raise PerfmodelError(
+        f"{machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency: compute has no time"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

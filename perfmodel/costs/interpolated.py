@@ -17,7 +17,7 @@ from perfmodel.machines.collective_times import Operation, TimingRow, Timings, r
 from perfmodel.units import Array, Bytes, Number, Seconds, show
 
 if TYPE_CHECKING:
-    from perfmodel.costs.nccl import Path
+    from perfmodel.costs.nccl import Route
     from perfmodel.machines.machine import Machine
 from perfmodel.numerics import ascending
 
@@ -49,10 +49,10 @@ class MeasuredTable:
         nodes = np.array([float(row.nodes) for row in rows])
         return cls(timings=timings, source=source, nodes=nodes, sizes=np.array(timings.sizes), logarithms=logarithms)
 
-    def held(self, along: "Path") -> "Held":
+    def held(self, along: "Route") -> "Held":
         """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
 
-        >>> from perfmodel.costs.nccl import Constants, path
+        >>> from perfmodel.costs.nccl import Constants, route
         >>> rows = (TimingRow(2, (1e-4, 4e-4)), TimingRow(8, (2e-4, 8e-4)))
         >>> timings = Timings(operation="all-gather", ranks=4, source="", sizes=(1e6, 4e6), rows=rows)
         >>> table = MeasuredTable.of(timings, rows)
@@ -60,7 +60,7 @@ class MeasuredTable:
         ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
         ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
         ... )
-        >>> found = table.held(path(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
+        >>> found = table.held(route(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
         >>> seconds = [found.override(1.0, size, lambda size: size / 1e9) for size in (2e6, 8e6)]  # the last: twice 4e6
         >>> [round(float(each), 9) for each in seconds]
         [0.000282843, 0.001131371]
@@ -139,7 +139,7 @@ def measured_tables(machine: "Machine") -> tuple[MeasuredTable, ...]:
     return tuple(found)
 
 
-def origin(tables: Sequence[MeasuredTable], operation: Operation, buffer: float, along: "Path") -> str:
+def origin(tables: Sequence[MeasuredTable], operation: Operation, buffer: float, along: "Route") -> str:
     """Where the time of one call comes from, in words: a table, or the formula and why."""
     if along.size == 1:
         return "nothing to send"

@@ -12,11 +12,14 @@ All functions take scalars or arrays alike, and a row of a batch equals the sing
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 
 import numpy as np
 
+from perfmodel.machines.collective_times import Operation
 from perfmodel.machines.machine import Machine
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds, parse
@@ -81,7 +84,7 @@ def _or(figure: Figure | None, otherwise: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
+class Route:
     """What the messages of one group meet; made once for a group and used by all its collectives.
 
     Latencies are those of one pass round a ring, or of a tree up and down; a cost is in seconds a byte. `nodes` counts
@@ -108,8 +111,8 @@ class Path:
     switch_cost: Number
 
 
-def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: BytesPerSecond) -> Path:
-    """The path of groups of `size` ranks with `inner` ranks between neighbours; `inside`: the group stays in a domain.
+def route(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: BytesPerSecond) -> Route:
+    """The route of groups of `size` ranks with `inner` ranks between neighbours; `inside`: the group stays in a domain.
 
     A ring of n ranks over N domains has N hops between them and n - N inside, each pass; a tree has log2 N levels.
     `bandwidth` is what `bandwidth.Bandwidths` gives, so groups that leave a domain share its NICs (Eq. 7): a group with
@@ -121,7 +124,7 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
     ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
     ... )
-    >>> found = path(at, inner=1, size=64, inside=False, bandwidth=76e9)
+    >>> found = route(at, inner=1, size=64, inside=False, bandwidth=76e9)
     >>> float(found.nodes), float(found.ll * 1e6), float(found.ll_cost * 1e12)  # 16 * 6 us + 48 * 1 us
     (16.0, 144.0, 78.94736842105263)
     """
@@ -135,7 +138,7 @@ def path(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth: 
     post = np.maximum(at.fabric * _FABRIC_BULK / _FABRIC_LL, out * at.bulk * _POST / _NETWORK_BULK)
     hop = np.where(far, at.far, at.network)
     ll_cost = _LL_BYTES / rate + 1 / np.where(nodes > 1, _LL_NETWORK, _LL_FABRIC)
-    return Path(
+    return Route(
         inner=inner,
         size=1.0 * size,
         nodes=nodes,
@@ -199,7 +202,7 @@ def _switch(
     }
 
 
-def all_gather(gathered: Bytes, along: Path) -> Seconds:
+def all_gather(gathered: Bytes, along: Route) -> Seconds:
     """Every rank ends with `gathered` bytes, of which it had 1/n; V = (n - 1)/n * gathered passes through each.
 
         LL     start + hops + V (2/beta + 1/r)      r = 19 GB/s between nodes, 88 GB/s inside (NCCL)
@@ -212,7 +215,7 @@ def all_gather(gathered: Bytes, along: Path) -> Seconds:
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
     ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
     ... )
-    >>> along = path(at, inner=1, size=8, inside=False, bandwidth=70e9)
+    >>> along = route(at, inner=1, size=8, inside=False, bandwidth=70e9)
     >>> round(float(all_gather(1048576, along)) * 1e6, 3)  # 25.4 + 2 * 6 + 6 * 1 + 0.9175 * (28.57 + 52.63)
     117.9
     """
@@ -221,12 +224,12 @@ def all_gather(gathered: Bytes, along: Path) -> Seconds:
     )
 
 
-def reduce_scatter(buffer: Bytes, along: Path) -> Seconds:
+def reduce_scatter(buffer: Bytes, along: Route) -> Seconds:
     """Every rank brings `buffer` bytes and ends with 1/n of the sum: the same hops and bytes as an all-gather."""
     return all_gather(buffer, along)
 
 
-def all_reduce(buffer: Bytes, along: Path) -> Seconds:
+def all_reduce(buffer: Bytes, along: Route) -> Seconds:
     """Every rank brings and ends with `buffer` bytes: the fastest of four ways.
 
         ring     twice the hops and bytes of an all-gather
@@ -240,21 +243,26 @@ def all_reduce(buffer: Bytes, along: Path) -> Seconds:
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
     ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
     ... )
-    >>> along = path(at, inner=1, size=64, inside=False, bandwidth=70e9)
+    >>> along = route(at, inner=1, size=64, inside=False, bandwidth=70e9)
     >>> round(float(all_reduce(1048576, along)) * 1e6, 1)  # 25.4 + 8 * 31 + 6 * 13.3 + 2 * 1.048576 / 0.035
     413.0
     """
     return along.start + reduce(np.minimum, _ways(buffer, along).values())
 
 
-def choice(operation: str, buffer: float, along: Path) -> str:
+TIMES: Mapping[Operation, Callable[[Bytes, Route], Seconds]] = MappingProxyType(
+    {"all-gather": all_gather, "reduce-scatter": reduce_scatter, "all-reduce": all_reduce}
+)
+
+
+def choice(operation: str, buffer: float, along: Route) -> str:
     """Which algorithm and protocol is the fastest for one call, in words.
 
     >>> at = Constants(
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
     ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
     ... )
-    >>> choice("all-reduce", 1e6, path(at, inner=1, size=64, inside=False, bandwidth=70e9))
+    >>> choice("all-reduce", 1e6, route(at, inner=1, size=64, inside=False, bandwidth=70e9))
     'tree, Simple'
     """
     if along.size == 1:
@@ -263,7 +271,7 @@ def choice(operation: str, buffer: float, along: Path) -> str:
     return min(ways, key=lambda name: float(ways[name]))
 
 
-def _ring(buffer: Bytes, volume: Bytes, passes: int, along: Path) -> dict[str, Seconds]:
+def _ring(buffer: Bytes, volume: Bytes, passes: int, along: Route) -> dict[str, Seconds]:
     hops, transfer = passes * along.bulk, volume / along.bandwidth
     ll = passes * along.ll + volume * along.ll_cost
     return {
@@ -272,7 +280,7 @@ def _ring(buffer: Bytes, volume: Bytes, passes: int, along: Path) -> dict[str, S
     }
 
 
-def _ways(buffer: Bytes, along: Path) -> dict[str, Seconds]:
+def _ways(buffer: Bytes, along: Route) -> dict[str, Seconds]:
     ring = _ring(buffer, 2 * (along.size - 1) / along.size * buffer, 2, along)
     small = along.tree + buffer * along.tree_small_cost
     large = 2 * along.tree + buffer * along.tree_large_cost

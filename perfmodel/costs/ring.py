@@ -4,6 +4,10 @@ Valid for large messages (arXiv 2502.08145, section V-B, assumption 3); costs af
 `size` is the number of ranks in the group, `bandwidth` what one rank achieves in one direction.
 """
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from perfmodel.machines.collective_times import Operation
 from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
 
 
@@ -32,3 +36,8 @@ def all_reduce(buffer: Bytes, *, size: Number, bandwidth: BytesPerSecond) -> Sec
     0.06
     """
     return 2 * (size - 1) / size * buffer / bandwidth
+
+
+TIMES: Mapping[Operation, Callable[..., Seconds]] = MappingProxyType(
+    {"all-gather": all_gather, "reduce-scatter": reduce_scatter, "all-reduce": all_reduce}
+)

@@ -18,7 +18,6 @@ from perfmodel.parallel.settings import MOST
 from perfmodel.search import no_answer
 from perfmodel.search.explain import explain
 from perfmodel.search.search import Space
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import step_time
 
 Mode = Literal["one", "array", "many"]
@@ -127,7 +126,7 @@ def _check_time(plan: flags.Plan, layouts: list[Layout], share: int) -> None:
     """Each grid's steps have to fit into its part of the time, by what is predicted of them."""
     steps = plan.steps + plan.warmup
     for layout in layouts:
-        step = float(step_time(plan.job, layout, gemm_rate(plan.job)))
+        step = float(step_time(plan.job, layout))
         if steps * step > plan.seconds:
             least = limits.clock(int(share * steps * step / _SHARE_OF_TIME) + 1)
             raise UsageError(

@@ -13,7 +13,8 @@ from perfmodel.jobscripts.request import Run, vendor
 from perfmodel.models.model import Transformer
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
-from perfmodel.parallel.settings import FORWARD_PASSES, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
+from perfmodel.parallel.passes import Passes
+from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 
 _DEEPSPEED_FILE = "deepspeed-{grid}.json"
 _MEGATRON_FULL = ("--recompute-granularity=full", "--recompute-method=uniform", "--recompute-num-layers=1")
@@ -223,7 +224,7 @@ def _kept_weights(job: Job, layout: Layout) -> dict[str, int]:
     Looked for from the end of a submodule on, with the whole micro-step in view (partitioned_param_coordinator.py).
     """
     if _gathers(layout) == 1:
-        every = (FORWARD_PASSES[int(layout.recompute)] + 1) * job.model.parameters
+        every = (int(Passes.of(layout).forward) + 1) * job.model.parameters
         return {"stage3_max_reuse_distance": every, "stage3_max_live_parameters": every}
     recomputed = [block.layers for block in job.model.blocks if block.checkpointed]
     largest = max(sum(layer.parameters for layer in layers) for layers in recomputed)
@@ -285,7 +286,7 @@ def _environment(plan: Plan, layout: Layout) -> tuple[tuple[str, str | None, str
 
 def _gathers(layout: Layout) -> int:
     """All-gathers of a block's weights in a micro-step."""
-    return WEIGHT_GATHERS[int(layout.recompute)][int(layout.weight_cache)]
+    return int(Passes.of(layout).gathers)
 
 
 def _dropout(plan: Plan) -> bool:

@@ -1,11 +1,10 @@
-"""The question put to the model: which model, on which machine, with which batch and settings."""
+"""The question put to the model: what is trained and how (`Workload`), and on which machine (`Job`)."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from perfmodel.costs.bandwidth import Bandwidths
+from perfmodel.costs.costs import Costs
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
@@ -13,67 +12,24 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import CONTENTION, HOST_TIME, MOST, Settings, Sized
 from perfmodel.units import Count, Number
 
-if TYPE_CHECKING:
-    from perfmodel.costs.interpolated import MeasuredTable
-    from perfmodel.costs.nccl import Constants
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One training job, its grid still open. `batch` is in sequences, for all devices together.
+class Workload:
+    """One training job, its grid still open, on whatever machine: all that the rules of a grid ask for.
 
-    `constants` and `tables` are what full fidelity knows of the machine's collectives.
+    `batch` is in sequences, for all devices together.
     """
 
     model: Model
-    machine: Machine
     batch: int
     sequence: int
     settings: Sized
-    bandwidths: Bandwidths
-    constants: "Constants | None" = None
-    tables: "tuple[MeasuredTable, ...]" = ()
 
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        machine: Machine,
-        *,
-        batch: int,
-        sequence: int | None = None,
-        settings: Settings | None = None,
-    ) -> "Job":
-        """Put a job together; the sequence length is the model's own unless given."""
-        length = model.sequence if sequence is None else sequence
-        for name, value in (("batch", batch), ("sequence length", length)):
+    def __post_init__(self) -> None:
+        """Counts are counts."""
+        for name, value in (("batch", self.batch), ("sequence length", self.sequence)):
             if not 1 <= value <= MOST:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
-        device = machine.device
-        counted = (settings or Settings()).sized(
-            device.dtype,
-            host_time=device.host_time.value if device.host_time else HOST_TIME,
-            contention=device.contention.value if device.contention else CONTENTION,
-        )
-        bandwidths = Bandwidths.of(machine, literal=counted.fidelity == "paper")
-        if counted.fidelity != "full":
-            return cls(
-                model=model, machine=machine, batch=batch, sequence=length, settings=counted, bandwidths=bandwidths
-            )
-        from perfmodel.costs.interpolated import measured_tables  # noqa: PLC0415 - 3 ms that other fidelities do without
-        from perfmodel.costs.nccl import Constants  # noqa: PLC0415 - as above
-
-        constants, tables = Constants.of(machine), measured_tables(machine)
-        return cls(
-            model=model,
-            machine=machine,
-            batch=batch,
-            sequence=length,
-            settings=counted,
-            bandwidths=bandwidths,
-            constants=constants,
-            tables=tables,
-        )
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""
@@ -88,7 +44,52 @@ class Job:
         multiple = self.settings.vocabulary_multiple * layout.x * layout.y
         return vocabulary if self.settings.vocabulary_multiple == 0 else -(-vocabulary // multiple) * multiple
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(Workload):
+    """A workload on a machine, with what that machine charges for it."""
+
+    machine: Machine
+    costs: Costs
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        machine: Machine,
+        *,
+        batch: int,
+        sequence: int | None = None,
+        settings: Settings | None = None,
+    ) -> "Job":
+        """Put a job together; the sequence length is the model's own unless given."""
+        device = machine.device
+        sized = (settings or Settings()).sized(
+            device.dtype,
+            host_time=device.host_time.value if device.host_time else HOST_TIME,
+            contention=device.contention.value if device.contention else CONTENTION,
+        )
+        return cls(
+            model=model,
+            machine=machine,
+            batch=batch,
+            sequence=model.sequence if sequence is None else sequence,
+            settings=sized,
+            costs=Costs.of(
+                machine,
+                fidelity=sized.fidelity,
+                host_time=sized.host_time,
+                contention=sized.contention,
+                flash_version=sized.flash_version,
+            ),
+        )
+
     @property
     def dtype(self) -> Dtype:
         """The number format of matrix products."""
         return self.machine.device.dtype
+
+    @property
+    def workload(self) -> Workload:
+        """The same without its machine."""
+        return Workload(**{each.name: getattr(self, each.name) for each in fields(Workload)})

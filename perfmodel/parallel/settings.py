@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Literal
 
+from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype
 from perfmodel.units import GIBI, KIBI, parse
 
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
-Fidelity = Literal["paper", "flat", "full"]
 
 # What runs beside computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient behind the weight
 # gradient's product, reduce-scatters behind the rest of the backward pass, gathers behind the layer before.
@@ -34,13 +34,6 @@ WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
 MOST = 2**40
 """The largest batch, sequence length or other count that is taken for meant."""
-
-# Forward passes of a checkpointed block in one step.
-FORWARD_PASSES = (1, 1, 2)
-# All-gathers of a block's weights in one micro-step, by [recompute][weight_cache]. "none" gathers again for every pass
-# (AxoNN today: 3 under full recomputation); "forward" keeps the last forward's weight for the backward pass (the
-# paper: 1, and 2 under full recomputation); "all" keeps the first (AxoNN's caching level 2).
-WEIGHT_GATHERS = ((2, 1, 1), (2, 1, 1), (3, 2, 1))
 
 
 @dataclass(frozen=True, slots=True)

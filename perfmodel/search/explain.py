@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.costs import interpolated, nccl
-from perfmodel.costs.collective import Collective
+from perfmodel.costs.collective import Collective, ProtocolLink
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Machine
@@ -17,14 +18,14 @@ from perfmodel.parallel.ranks import first_group
 from perfmodel.parallel.rules import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.search.no_answer import nearest_grid, refuse_count
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import GemmRate, gemm_rate, hardware_flops
-from perfmodel.step.full import chip
+from perfmodel.step.flops import hardware_flops
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.step.overlap import Mode
-from perfmodel.step.predict import Prediction, predict
+from perfmodel.step.predict import predict
+from perfmodel.step.prediction import Prediction
 from perfmodel.step.stages import segments
 from perfmodel.step.timeline import Event, play
-from perfmodel.step.traffic import layer_traffic, links, step_traffic
+from perfmodel.step.traffic import traffic
 from perfmodel.units import show
 
 _SHOWN_RANKS = 4
@@ -68,12 +69,16 @@ class Explanation:
     job: Job
     layout: Layout
     prediction: Prediction
-    rate: GemmRate | None
     collectives: tuple[ExplainedCollective, ...]
     compute_equation: str
     memory_capacity: float
     rejections: tuple[tuple[str, str], ...]
     nearest: Layout | None
+
+    @property
+    def rate(self) -> GemmRate | None:
+        """The rate of large products that the times rest on; None at paper fidelity, which knows no computation."""
+        return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
 
 def explain(job: Job, space: Space, grid: Layout) -> Explanation:
@@ -87,21 +92,20 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     layout = found.layouts.take(0) if len(found) else _leanest(job, space, grid)
     rejections = _rejections(job, space, layout)
     nearest = nearest_grid(job, space, grid) if rejections else None
-    rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
     return Explanation(
-        job=job, layout=layout, prediction=predict(job, layout, rate), rate=rate,
+        job=job, layout=layout, prediction=predict(job, layout),
         collectives=tuple(_explained(job, layout)),
-        compute_equation=_compute_equation(job, layout, rate), memory_capacity=capacity(job),
+        compute_equation=_compute_equation(job, layout), memory_capacity=capacity(job),
         rejections=rejections, nearest=nearest,
     )  # fmt: skip
 
 
 def timeline(explanation: Explanation) -> tuple[list[Event], float]:
     """The events of one micro-step of an explained grid, and its end; full fidelity only."""
-    job, layout, rate = explanation.job, explanation.layout, explanation.rate
-    if rate is None or job.settings.fidelity != "full":
+    job, layout = explanation.job, explanation.layout
+    if job.settings.fidelity != "full":
         raise UsageError(f"a timeline exists at full fidelity only, not at {job.settings.fidelity}")
-    return play(segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings))
+    return play(segments(job, layout, traffic(job, layout)), Mode.of(job, layout))
 
 
 def _leanest(job: Job, space: Space, grid: Layout) -> Layout:
@@ -129,9 +133,9 @@ def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str]
 
 
 def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
-    groups = links(job, layout)
-    sent = [(block.name, layer, one) for block, layer, every in layer_traffic(job, layout, groups) for one in every]
-    ending = [("step", None, one) for one in step_traffic(job, layout, groups)]
+    every = traffic(job, layout)
+    sent = [(each.block.name, each.layer, one) for each in every.layers for one in each.sent]
+    ending = [("step", None, one) for one in every.ending]
     for block, layer, collective in [*sent, *ending]:
         link, time = collective.link, float(collective.time)
         inner, size = int(link.inner), int(link.size)
@@ -140,7 +144,7 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
             axis=link.axis, group_size=size, stride=inner, ranks=_ranks(layout, link.axis),
             link=_link(job.machine, crosses=bool(link.crosses)), buffer_B=float(collective.buffer),
             calls=float(collective.calls), bandwidth_B_per_s=float(link.bandwidth) if size > 1 else None,
-            bandwidth_source=job.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
+            bandwidth_source=job.costs.bandwidths.origin(inner=inner, size=size, gpus=int(layout.gpus)),
             time_per_call_s=time, time_s=float(collective.total), time_source=_time_source(collective, job),
             equation=_equation(collective, layer if isinstance(layer, Linear) else None, job, layout),
         )  # fmt: skip
@@ -149,12 +153,11 @@ def _explained(job: Job, layout: Layout) -> Iterator[ExplainedCollective]:
 def _time_source(collective: Collective, job: Job) -> str:
     """Whether a measured table or the formula gives a call's time, and why."""
     link = collective.link
-    if link.path is None:
+    if not isinstance(link, ProtocolLink):
         return "nothing to send" if link.size == 1 else f"formula of fidelity {job.settings.fidelity}"
     whole = float(collective.together)
-    found = interpolated.origin(job.tables, collective.operation, whole, link.path)
-    call = replace(collective, buffer=collective.together, bucket=None)
-    if link.size > 1 and call.time == link.issue:
+    found = interpolated.origin(job.costs.tables, collective.operation, whole, link.route)
+    if link.size > 1 and link.time(collective.operation, collective.together) == link.issue:
         found = f"{found}; issuing the call takes longer, {show(float(link.issue), 's')}"
     if link.size == 1 or whole == float(collective.buffer):
         return found
@@ -187,19 +190,19 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
     ring = f"{'2 * ' if collective.operation == 'all-reduce' else ''}{size - 1}/{size}"
     buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
     rate = show(float(collective.link.bandwidth), "B/s")
-    if collective.link.path is not None:
-        way = _way(collective, collective.link.path)
+    if isinstance(collective.link, ProtocolLink):
+        way = _way(collective, collective.link)
         sent = buffer if way == _MEASURED else f"{buffer} at {rate}"
         return f"{number} {way}: {sent} of {size} ranks = {show(float(collective.time), 's')}".strip()
     return f"{number} {ring} * {buffer} / {rate} = {show(float(collective.time), 's')}".strip()
 
 
-def _way(collective: Collective, along: nccl.Path) -> str:
+def _way(collective: Collective, link: ProtocolLink) -> str:
     """What a call's time is that of: a measured table, or the algorithm and protocol that are fastest."""
     size = float(collective.together)
-    if any(held.measures(collective.operation, size) for held in collective.link.measured):
+    if any(held.measures(collective.operation, size) for held in link.measured):
         return _MEASURED
-    return nccl.choice(collective.operation, size, along)
+    return nccl.choice(collective.operation, size, link.route)
 
 
 def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
@@ -222,9 +225,10 @@ def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
     return shapes[term]
 
 
-def _compute_equation(job: Job, layout: Layout, rate: GemmRate | None) -> str:
-    if rate is None:
+def _compute_equation(job: Job, layout: Layout) -> str:
+    if job.settings.fidelity == "paper":
         return "the paper's model has no computation"
+    rate = job.costs.rate
     if job.settings.fidelity == "full":
         return f"kernels one by one; large matrix products at {show(rate.value, 'flop/s')} ({rate.origin})"
     flops = float(np.asarray(hardware_flops(job, layout)))

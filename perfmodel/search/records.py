@@ -10,13 +10,14 @@ import numpy as np
 
 from perfmodel import __version__
 from perfmodel.costs.bandwidth import bandwidth_origins
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Sized
 from perfmodel.search.search import Ranking
-from perfmodel.step.flops import GemmRate, model_flops
+from perfmodel.step.flops import model_flops
 from perfmodel.step.memory import capacity
-from perfmodel.step.predict import Prediction
+from perfmodel.step.prediction import Prediction
 from perfmodel.step.throughput import derive, train
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.numerics import divisors
 from perfmodel.parallel.enumeration import each_placed, orders, shapes
@@ -17,9 +18,9 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import MEMORY, first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
-from perfmodel.step.flops import GemmRate, gemm_rate
 from perfmodel.step.memory import capacity, occupy
-from perfmodel.step.predict import Prediction, predict, step_time
+from perfmodel.step.predict import predict, step_time
+from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array
 
 _BLOCK_ROWS = 1 << 16  # rows evaluated at once: all columns stay in the cache
@@ -84,7 +85,6 @@ class Ranking:
 
     job: Job
     space: Space
-    rate: GemmRate | None
     searched: int
     feasible: int
     evaluated: int
@@ -93,6 +93,11 @@ class Ranking:
     prediction: Prediction
     shortfall: Shortfall | None
     example: str
+
+    @property
+    def rate(self) -> GemmRate | None:
+        """The rate of large products that the times rest on; None at paper fidelity, which knows no computation."""
+        return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
     def __len__(self) -> int:
         """Layouts ranked."""
@@ -105,8 +110,7 @@ def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
     placements = orders(grids, space.placements).sum(axis=1)
     rules = grid_rules(job)
     reasons = first_broken(rules, grids)
-    rate = None if job.settings.fidelity == "paper" else gemm_rate(job)
-    best = _Best(job, space, rate)
+    best = _Best(job, space)
     best.search(grids.take(reasons == len(rules)))
     rejected = {rule.name: 0 for rule in rules}
     for rule, count in zip(rules, np.bincount(reasons, weights=placements, minlength=len(rules)), strict=False):
@@ -117,13 +121,12 @@ def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
     return Ranking(
         job=job,
         space=space,
-        rate=rate,
         searched=int(placements.sum()),
         feasible=best.feasible,
         evaluated=best.evaluated,
         rejected={reason: count for reason, count in rejected.items() if count},
         layouts=layouts,
-        prediction=predict(job, layouts, rate),
+        prediction=predict(job, layouts),
         shortfall=best.shortfall,
         example=rules[last].sentence(grids.take(int(np.argmax(reasons == last)))) if last >= 0 else "",
     )
@@ -135,8 +138,8 @@ class _Best:
     Memory does not depend on the placement, so that it is checked first and only what fits is placed and timed.
     """
 
-    def __init__(self, job: Job, space: Space, rate: GemmRate | None) -> None:
-        self.job, self.space, self.rate = job, space, rate
+    def __init__(self, job: Job, space: Space) -> None:
+        self.job, self.space = job, space
         self.micro_batches = np.array([space.micro_batch] if space.micro_batch else divisors(job.batch))
         self.modes = np.array(space.modes(job.settings))
         self.kept: Array = np.zeros((0, 2 + len(_COLUMNS)))
@@ -168,7 +171,7 @@ class _Best:
         self.unfitting += batched - fitted
         self.feasible += fitted
         self.evaluated += int(placements[grid].sum())
-        if not self.job.tables:  # twice as much may take more than twice as long where it was measured
+        if not self.job.costs.tables:  # twice as much may take more than twice as long where it was measured
             fitting = _undominated(fitting, grid, rows.take(fitting))
         if len(fitting):
             self._keep(grid[fitting], rows.take(fitting), memory[fitting])  # type: ignore[index]
@@ -192,7 +195,7 @@ class _Best:
         """Place and time what fits, and merge each grid's best row into the best of all."""
         row, rows = each_placed(rows, self.space.placements)
         grid, memory = grid[row], memory[row]
-        time = rounded(np.broadcast_to(step_time(self.job, rows, self.rate), grid.shape))
+        time = rounded(np.broadcast_to(step_time(self.job, rows), grid.shape))
         starts = _starts(grid)
         fastest = np.repeat(np.minimum.reduceat(time, starts), np.diff(starts, append=len(grid)))
         tied = np.flatnonzero(time == fastest)

@@ -6,18 +6,17 @@ the model itself gets wrong differs from grid to grid, and is drawn anew for eac
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from perfmodel.costs.costs import Factors
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.perturbation import Inputs, scaled
 from perfmodel.search.search import Ranking
 from perfmodel.sources import Figure, Kind
-from perfmodel.step.flops import GemmRate
 from perfmodel.step.predict import step_time
 from perfmodel.units import Array
 
@@ -33,11 +32,11 @@ _MODEL = 0.05
 RELATIVE: Mapping[Kind, float] = MappingProxyType({"measured": 0.05, "paper": 0.07, "vendor": 0.15, "assumed": 0.25})
 
 
-def sigmas(job: Job) -> Inputs:
+def sigmas(job: Job) -> Factors:
     """The inputs' relative standard deviations, by the sources that the machine's profile names."""
     machine, device = job.machine, job.machine.device
     measured = [entry.bandwidth for entry in machine.bandwidth.inside]
-    return Inputs(
+    return Factors(
         inside=_largest(measured or [machine.fabric.efficiency]),
         between=_largest([machine.bandwidth.between or machine.network.efficiency]),
         fabric_latency=_largest([machine.fabric.latency]),
@@ -84,19 +83,19 @@ class Uncertainty:
 
 
 def sample(
-    ranking: Ranking, generator: "np.random.Generator", uncertain: Inputs, samples: int = SAMPLES
+    ranking: Ranking, generator: "np.random.Generator", uncertain: Factors, samples: int = SAMPLES
 ) -> Uncertainty:
     """Time the grids of a ranking on machines whose figures differ from the profile's as far as those are uncertain.
 
     All at once: a factor is a column of samples, which every formula spreads over the row of grids.
     """
-    names = [each.name for each in fields(Inputs)]
+    names = [each.name for each in fields(Factors)]
     spread = np.array([getattr(uncertain, name) for name in names])
     of_tables = generator.spawn(1)[0]  # so that profiles without tables draw the same numbers as ever
     drawn = [generator.standard_normal((samples, len(names) - 1)), of_tables.standard_normal((samples, 1))]
     columns: Any = np.exp(spread * np.concatenate(drawn, axis=1)).T[:, :, None]
-    factors = Inputs(**dict(zip(names, columns, strict=True)))  # columns in place of numbers: formulas take either
-    rate = ranking.rate and GemmRate(ranking.rate.value * factors.products, ranking.rate.origin, factors.memory)
-    steps = step_time(scaled(ranking.job, factors), ranking.layouts, rate)
+    factors = Factors(**dict(zip(names, columns, strict=True)))  # columns in place of numbers: formulas take either
+    job = replace(ranking.job, costs=ranking.job.costs.scaled(factors))
+    steps = step_time(job, ranking.layouts)
     own = np.exp(uncertain.model * generator.standard_normal((samples, len(ranking))))
     return Uncertainty(ranking.layouts, steps * own)

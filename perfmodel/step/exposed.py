@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.flops import GemmRate
-from perfmodel.step.full import chip
 from perfmodel.step.overlap import Mode
 from perfmodel.step.stages import segments
 from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, play
-from perfmodel.step.traffic import links, step_traffic
+from perfmodel.step.traffic import traffic
 
 # What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
 # so that where nothing runs it is what is waited for.
@@ -33,9 +31,10 @@ class Waits:
     slowed: float
 
 
-def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
+def waits(job: Job, layout: Layout, exposed: float) -> Waits:
     """Split the exposed communication that is predicted for one layout, at full fidelity."""
-    parts, mode = segments(job, layout, chip(job, rate)), Mode.of(layout, job.settings)
+    sent = traffic(job, layout)
+    parts, mode = segments(job, layout, sent), Mode.of(job, layout)
     micro_steps = int(job.accumulation(layout))
     last = standstill(*play(parts, mode, last=True))
     others = standstill(*play(parts, mode)) if micro_steps > 1 else {}
@@ -43,7 +42,7 @@ def waits(job: Job, layout: Layout, rate: GemmRate, exposed: float) -> Waits:
         stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED
     }
     if int(layout.gpus) > 1:
-        found["collectives"] += sum(float(one.time) for one in step_traffic(job, layout, links(job, layout)))
+        found["collectives"] += float(sent.ending_time())
     found["slowed"] = exposed - sum(found.values())
     return Waits(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
 

@@ -1,43 +1,17 @@
 """Time of the arithmetic of a step at flat fidelity: FLOPs over the rate that large matrix products reach."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import PerfmodelError
 from perfmodel.models.model import Head, Linear
-from perfmodel.parallel.job import Job
+from perfmodel.parallel.job import Job, Workload
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import FORWARD_PASSES
+from perfmodel.parallel.passes import Passes
 from perfmodel.units import Flops, Number, Seconds
 
 
-@dataclass(frozen=True, slots=True)
-class GemmRate:
-    """FLOP/s of one device on large matrix products, and where that comes from.
-
-    `memory` multiplies the profile's memory bandwidth: samples of what it may be instead (see `uncertainty`).
-    """
-
-    value: float
-    origin: str
-    memory: float = 1.0
-
-
-def gemm_rate(job: Job) -> GemmRate:
-    """The measured GEMM rate in the job's number format, else the profile's efficiency times the peak."""
-    device, dtype = job.machine.device, job.dtype
-    measured, peak, efficiency = device.gemm.get(dtype), device.peak.get(dtype), device.gemm_efficiency
-    if measured:
-        return GemmRate(measured.value, f"measured GEMM rate in {dtype}, {measured.origin}")
-    if peak and efficiency:
-        return GemmRate(efficiency.value * peak.value, f"{efficiency.value:g} x {dtype} peak, {efficiency.origin}")
-    raise PerfmodelError(
-        f"{job.machine.name} gives neither a measured GEMM rate in {dtype} nor a gemm_efficiency: compute has no time"
-    )
-
-
-def model_flops(job: Job) -> Flops:
+def model_flops(job: Workload) -> Flops:
     """FLOPs a step that the training needs, recomputation not counted: 3 passes, for MFU."""
     return 3.0 * job.batch * job.model.forward_flops(job.sequence)
 
@@ -61,7 +35,7 @@ def product_flops(job: Job, layout: Layout) -> Flops:
 
     Counted as they are carried out, rows of padding in the vocabulary included: exactly what a dry run counts.
     """
-    rows, passes = job.rows(layout), np.array(FORWARD_PASSES)[layout.recompute]
+    rows, passes = job.rows(layout), Passes.of(layout).forward
     total: Number = 0.0
     for block, layer in job.model.layers():
         if isinstance(layer, Linear):

@@ -1,43 +1,65 @@
-"""A step at full fidelity: micro-steps of overlapped stages, what is sent once a step, the optimizer."""
+"""A step at full fidelity: micro-steps of overlapped stages, what is sent once per step, the optimizer."""
 
-from dataclasses import replace
+from dataclasses import fields
 
 import numpy as np
 
-from perfmodel.costs.gemm import FLASH_1, FLASH_2, Chip
 from perfmodel.costs.kernels import optimizer
+from perfmodel.numerics import repeats, spread
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
-from perfmodel.step.flops import GemmRate
+from perfmodel.step.flops import utilization
+from perfmodel.step.memory import occupy
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
-from perfmodel.step.stages import computation, segments
-from perfmodel.step.traffic import links, step_traffic
+from perfmodel.step.prediction import Prediction
+from perfmodel.step.stages import Segment, computation, segments, spread_rows
+from perfmodel.step.traffic import ring_latency, traffic
 from perfmodel.units import Seconds
 
-
-def chip(job: Job, rate: GemmRate) -> Chip:
-    """The device as kernels see it."""
-    attention = FLASH_1 if job.settings.flash_version == 1 else FLASH_2
-    device = Chip.of(job.machine.device, gemm=rate.value, host=job.settings.host_time, attention=attention)
-    return replace(device, memory=device.memory * rate.memory)
+_MODES = ("recompute", "weight_cache")  # of a layout's columns, those that no layer's time depends on
 
 
-def step(job: Job, layout: Layout, rate: GemmRate) -> tuple[Seconds, Seconds]:
-    """Seconds of a step, and of the computation in it, for one layout or many."""
-    device = chip(job, rate)
-    groups = links(job, layout)
-    parts, mode = segments(job, layout, device, groups), Mode.of(layout, job.settings)
-    ending = sum(one.time for one in step_traffic(job, layout, groups))
-    updated = _update(job, layout, device)
+def predict(job: Job, layout: Layout) -> Prediction:
+    """Every term of a step."""
+    sent = traffic(job, layout)
+    step, compute = _step(job, layout, segments(job, layout, sent), sent.ending_time())
+    return Prediction(
+        communication=sent.communication(),
+        compute=compute,
+        exposed_communication=step - compute,
+        memory=occupy(job, layout),
+        utilization=utilization(job, layout, step),
+        ring_latency=ring_latency(job, sent),
+    )
+
+
+def step_time(job: Job, layout: Layout) -> Seconds:
+    """Seconds per step, without the terms.
+
+    Layouts that differ in their modes alone share the times of their layers, which are computed once for all of them.
+    """
+    found = repeats(getattr(layout, each.name) for each in fields(layout) if each.name not in _MODES)
+    few = layout if found is None else layout.take(found[0])
+    sent = traffic(job, few)
+    parts, ending = segments(job, few, sent), sent.ending_time()
+    if found is not None:
+        count = len(found[0])
+        parts, ending = spread_rows(parts, found[1], count), spread(ending, found[1], count)
+    return _step(job, layout, parts, ending)[0]
+
+
+def _step(job: Job, layout: Layout, parts: tuple[Segment, ...], ending: Seconds) -> tuple[Seconds, Seconds]:
+    """Seconds of a step, and of the computation in it; `ending`: what is sent once per step."""
+    mode, updated = Mode.of(job, layout), _update(job, layout)
     steps = job.accumulation(layout)
-    computed = steps * computation(parts, full=mode.full, selective=mode.selective) + updated
+    computed = steps * computation(parts, mode.passes) + updated
     spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + ending + updated
     nothing_sent = np.asarray(layout.gpus) == 1  # equal but for rounding
     return np.where(nothing_sent, computed, np.maximum(spent, computed)), computed
 
 
-def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
+def _update(job: Job, layout: Layout) -> Seconds:
     """The optimizer's own time: its bytes over the memory bandwidth."""
     settings = job.settings
     return optimizer(
@@ -45,5 +67,5 @@ def _update(job: Job, layout: Layout, device: Chip) -> Seconds:
         state=settings.optimizer_bytes,
         gradient=settings.kept_gradient_bytes,
         weight=settings.weight_bytes,
-        chip=device,
+        chip=job.costs.chip,
     )

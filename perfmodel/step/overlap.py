@@ -15,43 +15,32 @@ from typing import TypeAlias
 
 import numpy as np
 
+from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Sized
+from perfmodel.parallel.passes import Passes
 from perfmodel.step.stages import Segment, Stage
 from perfmodel.units import Number, Seconds
-
-_FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
-_NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Mode:
-    """How the passes of a layout run, as 0 or 1 (or arrays of them), and what overlaps."""
+    """How the passes of a layout run, and what runs beside what."""
 
-    full: Number
-    selective: Number
-    gather_again: Number
-    gather_back: Number
+    passes: Passes
     overlap: frozenset[str]
     contention: float
 
     @classmethod
-    def of(cls, layout: Layout, settings: Sized) -> "Mode":
-        """From a layout's recomputation and weight caching: which passes gather weights."""
-        full = 1.0 * (np.asarray(layout.recompute) == _FULL)
-        return cls(
-            full=full,
-            selective=1.0 * (np.asarray(layout.recompute) == _SELECTIVE),
-            gather_again=full * (np.asarray(layout.weight_cache) != _ALWAYS_KEPT),
-            gather_back=1.0 * (np.asarray(layout.weight_cache) == _NEVER_KEPT),
-            overlap=settings.overlap,
-            contention=settings.contention,
-        )
+    def of(cls, job: Job, layout: Layout) -> "Mode":
+        """Of a job's layout."""
+        return cls(passes=Passes.of(layout), overlap=job.settings.overlap, contention=job.costs.contention)
 
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
         """Seconds of two things: side by side if `kind` overlaps, else one after the other.
 
-        >>> Mode.of(Layout(x=1, y=1, z=1, data=1), Sized(contention=0.1)).beside(2.0, 1.0, "all-gather").item()
+        >>> passes = Passes(full=0.0, selective=0.0, gather_again=0.0, gather_back=0.0)
+        >>> mode = Mode(passes=passes, overlap=frozenset({"all-gather"}), contention=0.1)
+        >>> float(mode.beside(2.0, 1.0, "all-gather"))
         2.1
         """
         if kind not in self.overlap:
@@ -112,7 +101,7 @@ def forward_alone(stage: Stage) -> Seconds:
 def backward_alone(stage: Stage, mode: Mode) -> Seconds:
     """A backward pass without gather and scatter: dI, then dW beside the all-reduce of dI, then the layers before."""
     gradients = stage.input_gradient + mode.beside(stage.weight_gradient, stage.reduce_back, "all-reduce")
-    return stage.wait + mode.selective * stage.again + gradients + stage.others_back
+    return stage.wait + mode.passes.selective * stage.again + gradients + stage.others_back
 
 
 def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
@@ -136,20 +125,21 @@ def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
         again: list[Pass] = []
         if segment.checkpointed:
             again = [
-                Pass(alone=forward_alone(stage), gather=mode.gather_again * stage.gather) for stage in segment.stages
+                Pass(alone=forward_alone(stage), gather=mode.passes.gather_again * stage.gather)
+                for stage in segment.stages
             ]
         kept, waited = 1.0 * segment.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
         back = [
             Pass(
                 alone=backward_alone(stage, mode),
-                gather=kept * mode.gather_back * stage.gather,
+                gather=kept * mode.passes.gather_back * stage.gather,
                 waited=waited * stage.scatter,
                 scatter=(1.0 - waited) * stage.scatter,
                 data=stage.data,
             )
             for stage in reversed(segment.stages)
         ]
-        turns.append(Turn(passes=(*again, *back), repeat=segment.repeat, rerun=len(again), full=mode.full))
+        turns.append(Turn(passes=(*again, *back), repeat=segment.repeat, rerun=len(again), full=mode.passes.full))
     return turns
 
 

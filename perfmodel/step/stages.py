@@ -5,16 +5,21 @@ it. Norms, attention and activations belong to the linear layer that follows the
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from perfmodel.costs.collective import Collective, Link
-from perfmodel.costs.gemm import Chip, LayerTimes
+from perfmodel.costs.collective import Role
+from perfmodel.costs.gemm import LayerTimes
 from perfmodel.costs.kernels import Part, layer_times
-from perfmodel.models.model import Attention, Block, Embedding, Head, Layer, Linear
+from perfmodel.models.layers import Attention, Embedding, Head, Linear
+from perfmodel.numerics import spread
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.traffic import layer_traffic
-from perfmodel.units import Seconds
+from perfmodel.parallel.passes import Passes
+from perfmodel.step.traffic import LayerTraffic, Traffic
+from perfmodel.units import Array, Seconds
+
+_ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,43 +55,53 @@ class Segment:
     checkpointed: bool
 
 
-class _Clock:
-    """Seconds of collectives, those of equal ones computed once: all norms of a model send the same buffer."""
-
-    def __init__(self) -> None:
-        """Nothing is known yet."""
-        self._known: dict[tuple[str, int, int], tuple[Collective, Seconds]] = {}
-
-    def time(self, one: Collective) -> Seconds:
-        """Seconds of one call; the collective is kept, so that no other buffer can have the identity of its own."""
-        key = one.operation, id(one.link), id(one.buffer)
-        if key not in self._known:
-            self._known[key] = one, one.time
-        return self._known[key][1]
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Pending:
-    """Computation of layers that wait for the linear layer to come."""
+    """Computation and statistics of layers that wait for the linear layer to come."""
 
     times: list[LayerTimes] = field(default_factory=list)
     again: Seconds = 0.0
     reduce: Seconds = 0.0
     wait: Seconds = 0.0
 
-    def add(self, layer: Layer, times: LayerTimes, sent: tuple[Seconds, ...]) -> None:
-        """`sent`: a norm's statistics, forward and backward."""
+    def add(self, sent: LayerTraffic, times: LayerTimes) -> None:
+        """A norm's statistics are sent forward and backward; attention may run again by itself."""
         self.times.append(times)
-        if isinstance(layer, Attention):
+        if isinstance(sent.layer, Attention):
             self.again = self.again + times.forward
-        if sent:
-            self.reduce, self.wait = self.reduce + sent[0], self.wait + sent[1]
+        if sent.sent:
+            self.reduce = self.reduce + sent.seconds("reduce")
+            self.wait = self.wait + sent.seconds("wait")
 
 
-def segments(job: Job, layout: Layout, chip: Chip, groups: dict[str, Link] | None = None) -> tuple[Segment, ...]:
-    """The stages of a micro-step, for one layout or many."""
+def segments(job: Job, layout: Layout, sent: Traffic) -> tuple[Segment, ...]:
+    """The stages of a micro-step, for one layout or many; `sent` is the traffic of these layouts."""
+    part, chip = _part(job, layout), job.costs.chip
+    found: list[Segment] = []
+    for block in job.model.blocks:
+        stages: list[Stage] = []
+        pending = _Pending()
+        for each in (one for one in sent.layers if one.block is block):
+            layer = each.layer
+            vocabulary = job.padded_vocabulary(layer.vocabulary, layout) if isinstance(layer, Head) else 0
+            times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary)
+            if isinstance(layer, (Linear, Embedding, Head)):
+                stages.append(_stage(each, times, pending))
+                pending = _Pending()
+            else:
+                pending.add(each, times)
+        if pending.times:  # what follows the last linear layer is a stage without weights
+            stages.append(_stage(None, LayerTimes(), pending))
+        found.append(
+            Segment(name=block.name, stages=tuple(stages), repeat=block.repeat, checkpointed=block.checkpointed)
+        )
+    return tuple(found)
+
+
+def _part(job: Job, layout: Layout) -> Part:
+    """What one device does of every layer."""
     settings = job.settings
-    part = Part(
+    return Part(
         rows=job.rows(layout),
         sequence=job.sequence,
         x=1.0 * layout.x,
@@ -96,59 +111,37 @@ def segments(job: Job, layout: Layout, chip: Chip, groups: dict[str, Link] | Non
         element=settings.activation_bytes,
         weight=settings.weight_bytes,
     )
-    found: list[Segment] = []
-    stages: list[Stage] = []
-    pending = _Pending()
-    owner: Block | None = None
-    clock = _Clock()
-    for block, layer, sent in layer_traffic(job, layout, groups):
-        if owner is not None and block is not owner:
-            found.append(_segment(owner, stages, pending))
-            stages, pending = [], _Pending()
-        owner = block
-        vocabulary = job.padded_vocabulary(layer.vocabulary, layout) if isinstance(layer, Head) else 0
-        times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary)
-        seconds = tuple(clock.time(one) for one in sent)
-        if isinstance(layer, (Linear, Embedding, Head)):
-            stages.append(_stage(layer, times, _sent(layer, sent, seconds), pending))
-            pending = _Pending()
-        else:
-            pending.add(layer, times, seconds)
-    return (*found, *([_segment(owner, stages, pending)] if owner else []))
 
 
-def _segment(block: Block, stages: list[Stage], pending: _Pending) -> Segment:
-    """Close a block: what follows its last linear layer is a stage without weights."""
-    if pending.times:
-        stages = [*stages, _stage(None, LayerTimes(), {}, pending)]
-    return Segment(name=block.name, stages=tuple(stages), repeat=block.repeat, checkpointed=block.checkpointed)
+def _stage(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> Stage:
+    roles = {role: sent.seconds(role) for role in _ROLES} if sent else dict.fromkeys(_ROLES, 0.0)
+    return Stage(
+        name=sent.layer.name if sent else "rest",
+        forward=times.forward + _total(one.forward for one in pending.times),
+        input_gradient=times.input_gradient,
+        weight_gradient=times.weight_gradient,
+        others_back=_total(one.backward for one in pending.times),
+        again=pending.again,
+        gather=roles["gather"],
+        reduce=roles["reduce"] + pending.reduce,
+        reduce_back=roles["reduce_back"],
+        wait=roles["wait"] + pending.wait,
+        scatter=roles["scatter"],
+        data=roles["data"],
+    )
 
 
-def _stage(layer: Layer | None, times: LayerTimes, sent: dict[str, Seconds], pending: _Pending) -> Stage:
-    computed = {
-        "forward": times.forward + _total(one.forward for one in pending.times),
-        "input_gradient": times.input_gradient,
-        "weight_gradient": times.weight_gradient,
-        "others_back": _total(one.backward for one in pending.times),
-        "again": pending.again,
-    }
-    waited = {name: sent.get(name, 0.0) + getattr(pending, name) for name in ("reduce", "wait")}
-    return Stage(name=layer.name if layer else "rest", **(computed | sent | waited))
+def spread_rows(parts: tuple[Segment, ...], back: Array, count: int) -> tuple[Segment, ...]:
+    """The stages of more layouts: each row `back` times (see `numerics.spread`)."""
+    return tuple(
+        replace(part, stages=tuple(_spread_rows(stage, back, count) for stage in part.stages)) for part in parts
+    )
 
 
-def _sent(layer: Layer, sent: tuple[Collective, ...], seconds: tuple[Seconds, ...]) -> dict[str, Seconds]:
-    """Seconds of each collective of a layer by the part that it plays in its stage."""
-    gather, *rest = seconds
-    if isinstance(layer, Embedding):
-        reduce, wait, scatter, data = rest
-        return {"gather": gather, "reduce": reduce, "wait": wait, "scatter": scatter, "data": data}
-    if isinstance(layer, Head):
-        hidden, loss, reduce_back, *gradient = rest
-        scatter, data = gradient or (0.0, 0.0)
-        forward = hidden + loss * (sent[2].calls / sent[0].calls)
-        return {"gather": gather, "reduce": forward, "reduce_back": reduce_back, "scatter": scatter, "data": data}
-    reduce, reduce_back, scatter, data = rest
-    return {"gather": gather, "reduce": reduce, "reduce_back": reduce_back, "scatter": scatter, "data": data}
+def _spread_rows(stage: Stage, back: Array, count: int) -> Stage:
+    columns: dict[str, Any] = {each.name: getattr(stage, each.name) for each in fields(Stage)}
+    name = columns.pop("name")
+    return Stage(name=name, **{key: spread(column, back, count) for key, column in columns.items()})
 
 
 def _total(values: Iterable[Seconds]) -> Seconds:
@@ -158,12 +151,12 @@ def _total(values: Iterable[Seconds]) -> Seconds:
     return total
 
 
-def computation(parts: tuple[Segment, ...], *, full: Seconds, selective: Seconds) -> Seconds:
-    """Seconds of computation in a micro-step, alone; `full` and `selective` are 1 where such recomputation runs."""
+def computation(parts: tuple[Segment, ...], passes: Passes) -> Seconds:
+    """Seconds of computation in a micro-step, alone."""
     total: Seconds = 0.0
     for segment in parts:
-        rerun = 1.0 + full * segment.checkpointed
+        rerun = 1.0 + passes.full * segment.checkpointed
         for stage in segment.stages:
-            back = stage.input_gradient + stage.weight_gradient + stage.others_back + selective * stage.again
+            back = stage.input_gradient + stage.weight_gradient + stage.others_back + passes.selective * stage.again
             total = total + segment.repeat * (rerun * stage.forward + back)
     return total

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.flops import GemmRate, hardware_flops, model_flops, utilization
-from perfmodel.step.predict import Prediction
+from perfmodel.step.flops import hardware_flops, model_flops, utilization
+from perfmodel.step.prediction import Prediction
 from perfmodel.units import Flops, Number, Seconds, parse
 
 _HOUR = parse("1 h", "s")

@@ -157,11 +157,11 @@ def _steps(parts: tuple[Segment, ...], mode: Mode) -> Iterator[_Step]:
 
 def _steps_back(segment: Segment, mode: Mode) -> Iterator[_Step]:
     """A turn of a segment in the backward pass; embedding and head keep the table that they gathered."""
-    if segment.checkpointed and float(mode.full):
+    if segment.checkpointed and float(mode.passes.full):
         for stage in segment.stages:
-            yield _Step(stage, "recompute", float(mode.gather_again * stage.gather))
+            yield _Step(stage, "recompute", float(mode.passes.gather_again * stage.gather))
     for stage in reversed(segment.stages):
-        yield _Step(stage, "backward", float(mode.gather_back * stage.gather) if segment.checkpointed else 0.0)
+        yield _Step(stage, "backward", float(mode.passes.gather_back * stage.gather) if segment.checkpointed else 0.0)
 
 
 def _forward(player: _Player, step: _Step) -> None:
@@ -171,7 +171,7 @@ def _forward(player: _Player, step: _Step) -> None:
 
 def _backward(player: _Player, stage: Stage) -> None:
     player.put("collectives", f"gather gradient {stage.name}", float(stage.wait))
-    player.put("compute", f"recompute attention {stage.name}", float(player.mode.selective * stage.again))
+    player.put("compute", f"recompute attention {stage.name}", float(player.mode.passes.selective * stage.again))
     player.put("compute", f"input gradient {stage.name}", float(stage.input_gradient))
     player.both(
         ("compute", f"weight gradient {stage.name}", float(stage.weight_gradient)),

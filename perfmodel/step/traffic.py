@@ -17,28 +17,31 @@ start-up time, a layer's all-reduce is a share of.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from perfmodel.costs.collective import Collective, Link, Term
-from perfmodel.models.model import Attention, Block, Embedding, Head, Layer, Linear, Norm
+from perfmodel.costs.collective import Collective, Link, Role, Term
+from perfmodel.machines.collective_times import Operation
+from perfmodel.models.layers import Attention, Embedding, Head, Layer, Linear, Norm
+from perfmodel.models.model import Block
+from perfmodel.numerics import repeats
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import FORWARD_PASSES, WEIGHT_GATHERS
+from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
-from perfmodel.units import Bytes, Count, Number, Seconds
+from perfmodel.units import Bytes, Number, Seconds
 
-_GATHERS = np.array(WEIGHT_GATHERS)
-_PASSES = np.array(FORWARD_PASSES)
 _FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32
 _SCALARS = (("gradient norm", "xy"), ("gradient norm", "z"), ("loss", "z"), ("loss", "data"))  # one a step
 _LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
+_GROUPS = ("x", "y", "z", "data", "xy")
+_PLACELESS = ("micro_batch", "recompute", "weight_cache")  # of a layout's columns, those that move no rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
-    """Seconds a step, by what is sent; the total is the sum (Eq. 6 over the network)."""
+    """Seconds per step, by what is sent; the total is the sum (Eq. 6 over the network)."""
 
     weight_gather: Seconds
     gradient_scatter: Seconds
@@ -53,6 +56,54 @@ class Communication:
         """All of a step's communication."""
         tensor = self.weight_gather + self.gradient_scatter + self.forward_reduce + self.backward_reduce
         return tensor + self.data_reduce + self.vocabulary + self.small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTraffic:
+    """What one layer kind sends in a step (nothing, for some)."""
+
+    block: Block
+    layer: Layer
+    sent: tuple[Collective, ...]
+
+    def seconds(self, role: Role) -> Seconds:
+        """Seconds of one pass of the layer that are sent in a role."""
+        total: Seconds = 0.0
+        for one in self.sent:
+            if one.role == role:
+                total = total + (one.each * one.time if one.each > 1 else one.time)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """All collectives of a step: what each layer kind sends, and what ends the step.
+
+    The printed terms, the step, explain, the timeline, calibration and the dry run read this one record.
+    """
+
+    layers: tuple[LayerTraffic, ...]
+    ending: tuple[Collective, ...]
+
+    def __iter__(self) -> Iterator[Collective]:
+        """Every collective, layer kind by layer kind, then what ends the step."""
+        for each in self.layers:
+            yield from each.sent
+        yield from self.ending
+
+    def communication(self) -> Communication:
+        """Seconds per step by what is sent."""
+        terms: dict[str, Seconds] = dict.fromkeys(Communication.__dataclass_fields__, 0.0)
+        for one in self:
+            terms[one.term] = terms[one.term] + one.total
+        return Communication(**terms)
+
+    def ending_time(self) -> Seconds:
+        """Seconds of what ends the step."""
+        total: Seconds = 0.0
+        for one in self.ending:
+            total = total + one.time
+        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,50 +122,38 @@ class _Setting:
     links: dict[str, Link]
     accumulation: Number
     rows: Number
-    gathers: Count
-    passes: Count
+    passes: Passes
     sharded: Number
     statistics: dict[tuple[object, ...], Bytes] = field(default_factory=dict)
 
 
-def links(job: Job, layout: Layout) -> dict[str, Link]:
-    """The groups of x, y, z, data and of x and y joined."""
-    gpus = layout.gpus
-    found = {}
-    for axis in ("x", "y", "z", "data", "xy"):
-        size, inner = layout.size(axis), layout.inner(axis)
-        bandwidth = job.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
-        crosses = np.logical_not(job.bandwidths.contained(inner=inner, size=size, gpus=gpus))
-        found[axis] = Link(axis=axis, size=1.0 * size, inner=inner, bandwidth=bandwidth, crosses=crosses)
-        if job.constants is not None:
-            from perfmodel.costs.nccl import path  # noqa: PLC0415 - as in Job
+def traffic(job: Job, layout: Layout) -> Traffic:
+    """Everything that is sent in a step, for one layout or many."""
+    groups = links(job, layout)
+    return Traffic(layers=tuple(_layers(job, layout, groups)), ending=tuple(_ending(job, layout, groups)))
 
-            inside = np.logical_not(crosses)
-            along = path(job.constants, inner=inner, size=size, inside=inside, bandwidth=bandwidth)
-            measured = tuple(held for held in (table.held(along) for table in job.tables) if len(held.rows))
-            found[axis] = replace(found[axis], path=along, measured=measured, issue=job.settings.host_time)
-    return found
+
+def links(job: Job, layout: Layout) -> dict[str, Link]:
+    """The groups of x, y, z, data and of x and y joined; they depend on sizes and placement alone."""
+    place = (getattr(layout, each.name) for each in fields(layout) if each.name not in _PLACELESS)
+    found = repeats(place)
+    few = layout if found is None else layout.take(found[0])
+    gpus = few.gpus
+    made = {
+        axis: job.costs.link.of(job.costs, axis=axis, size=few.size(axis), inner=few.inner(axis), gpus=gpus)
+        for axis in _GROUPS
+    }
+    if found is None:
+        return made
+    return {axis: link.spread(found[1], len(found[0])) for axis, link in made.items()}
 
 
 def communicate(job: Job, layout: Layout) -> Communication:
     """Seconds of communication of a step on one layout or many."""
-    terms: dict[str, Seconds] = dict.fromkeys(Communication.__dataclass_fields__, 0.0)
-    for collective in _joined(traffic(job, layout)) if job.constants is None else traffic(job, layout):
-        terms[collective.term] = terms[collective.term] + collective.total
-    return Communication(**terms)
+    return traffic(job, layout).communication()
 
 
-def _joined(every: Iterator[Collective]) -> Iterator[Collective]:
-    """Without latency all calls of one operation over one link take what one with all their bytes would."""
-    found: dict[tuple[str, str, int], Collective] = {}
-    for one in every:
-        key, sent = (one.term, one.operation, id(one.link)), one.calls * one.buffer
-        before = found.get(key)
-        found[key] = replace(one, buffer=sent if before is None else before.buffer + sent, calls=1)
-    yield from found.values()
-
-
-def ring_latency(job: Job, layout: Layout) -> Seconds:
+def ring_latency(job: Job, sent: Traffic) -> Seconds:
     """Seconds that the hops of a step's rings would add: steps of each ring * the profile's latency of one hop.
 
     Neither paper nor flat fidelity counts it; it is shown beside the step so that a reader sees where the bandwidths
@@ -123,7 +162,7 @@ def ring_latency(job: Job, layout: Layout) -> Seconds:
     fabric, network = job.machine.fabric.latency, job.machine.network.latency
     inside, between = (figure.value if figure else 0.0 for figure in (fabric, network))
     seconds: Seconds = 0.0
-    for collective in traffic(job, layout):
+    for collective in sent:
         link = collective.link
         steps = link.size - 1
         domains = -(-link.size * link.inner // job.machine.domain)
@@ -133,32 +172,21 @@ def ring_latency(job: Job, layout: Layout) -> Seconds:
     return seconds
 
 
-def traffic(job: Job, layout: Layout) -> Iterator[Collective]:
-    """Every collective of a step, layer kind by layer kind, then what ends the step."""
-    groups = links(job, layout)
-    for _, _, sent in layer_traffic(job, layout, groups):
-        yield from sent
-    yield from step_traffic(job, layout, groups)
-
-
-def layer_traffic(
-    job: Job, layout: Layout, groups: dict[str, Link] | None = None
-) -> Iterator[tuple[Block, Layer, tuple[Collective, ...]]]:
-    """Every layer kind with its block and what it sends in a step (nothing, for some)."""
-    normal = _setting(job, layout, groups or links(job, layout))
+def _layers(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[LayerTraffic]:
+    normal = _setting(job, layout, groups)
     transposed = _transposed(normal)
     for block in job.model.blocks:
         for layer, before in block.split():
+            sent: Iterator[Collective] = iter(())
             if isinstance(layer, Linear):
-                yield block, layer, tuple(linear(transposed if layer.transposed else normal, block, layer))
-            elif job.settings.fidelity == "paper":
-                yield block, layer, ()
-            else:
-                yield block, layer, tuple(_around(normal, block, layer, before))
+                sent = _linear(transposed if layer.transposed else normal, block, layer)
+            elif job.settings.fidelity != "paper":
+                sent = _around(normal, block, layer, before)
+            yield LayerTraffic(block=block, layer=layer, sent=tuple(sent))
 
 
-def step_traffic(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[Collective]:
-    """What is sent once a step: gradients of what Z does not split, the gradient norm, the loss."""
+def _ending(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[Collective]:
+    """What is sent once per step: gradients of what Z does not split, the gradient norm, the loss."""
     if job.settings.fidelity == "paper":
         return
     elements, sizes = replicated_parameters(job, layout), job.settings
@@ -171,11 +199,12 @@ def step_traffic(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[
         sent.append(("biases, norms, positions", "data", elements * sizes.sent_gradient_bytes))
     sent += [(name, axis, _FP32) for name, axis in _SCALARS]
     for name, axis, buffer in sent:
-        yield Collective(layer=name, term="small", operation="all-reduce", link=groups[axis], buffer=buffer, calls=1)
+        yield Collective(
+            layer=name, role="end", term="small", operation="all-reduce", link=groups[axis], buffer=buffer, calls=1
+        )
 
 
 def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
-    gathers = _GATHERS[layout.recompute, layout.weight_cache]
     return _Setting(
         job=job,
         layout=layout,
@@ -185,39 +214,39 @@ def _setting(job: Job, layout: Layout, groups: dict[str, Link]) -> _Setting:
         links=groups,
         accumulation=job.accumulation(layout),
         rows=job.rows(layout),
-        gathers=gathers,
-        passes=_PASSES[layout.recompute],
+        passes=Passes.of(layout),
         sharded=sharded_parameters(job, layout),
     )
 
 
 def _transposed(normal: _Setting) -> _Setting:
     """The roles of x and y exchanged; at paper fidelity their sizes change places in the hierarchy too."""
+    exchanged = normal.layout.exchanged()
     if normal.job.settings.fidelity == "paper":
-        groups = links(normal.job, normal.layout.exchanged())
+        groups = links(normal.job, exchanged)
         groups |= {"x": replace(groups["x"], axis="y"), "y": replace(groups["y"], axis="x")}  # called by their ranks
     else:
         groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
-    return _setting(normal.job, normal.layout.exchanged(), groups)
+    return replace(normal, layout=exchanged, x=normal.y, y=normal.x, links=groups)
 
 
-def linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
+def _linear(at: _Setting, block: Block, layer: Linear) -> Iterator[Collective]:
     """The five collectives of a linear layer; a transposed layer comes with x and y already exchanged in `at`."""
     sizes, part = at.job.settings, layer.weight / (at.x * at.y)
     steps = block.repeat * at.accumulation
     rows = at.rows * layer.positions
-    gathers = at.gathers if block.checkpointed else _GATHERS[0, at.layout.weight_cache]  # 0: nothing is recomputed
+    gathers = at.passes.gathers if block.checkpointed else at.passes.gathers_once
     yield Collective(
-        layer=layer.name, term="weight_gather", operation="all-gather", link=at.links["z"],
+        layer=layer.name, role="gather", term="weight_gather", operation="all-gather", link=at.links["z"],
         buffer=part * sizes.weight_bytes, calls=steps * gathers,
     )  # fmt: skip
     yield Collective(
-        layer=layer.name, term="forward_reduce", operation="all-reduce", link=at.links["y"],
+        layer=layer.name, role="reduce", term="forward_reduce", operation="all-reduce", link=at.links["y"],
         buffer=rows * layer.outputs / at.x * sizes.activation_bytes,
-        calls=steps * (at.passes if block.checkpointed else 1),
+        calls=steps * at.passes.forward if block.checkpointed else steps,
     )  # fmt: skip
     yield Collective(
-        layer=layer.name, term="backward_reduce", operation="all-reduce", link=at.links["x"],
+        layer=layer.name, role="reduce_back", term="backward_reduce", operation="all-reduce", link=at.links["x"],
         buffer=rows * layer.inputs / at.y * sizes.activation_bytes, calls=steps,
     )  # fmt: skip
     yield from _weight_gradient(at, layer.name, part, block.repeat)
@@ -232,27 +261,17 @@ def _weight_gradient(
     """
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
-    steps = repeat * at.accumulation
     yield Collective(
-        layer=name,
-        term=term or "gradient_scatter",
-        operation="reduce-scatter",
-        link=at.links["z"],
-        buffer=scattered,
-        calls=steps,
-    )
+        layer=name, role="scatter", term=term or "gradient_scatter", operation="reduce-scatter", link=at.links["z"],
+        buffer=scattered, calls=repeat * at.accumulation,
+    )  # fmt: skip
     bucket = None
     if sizes.fidelity == "full":
         bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
     yield Collective(
-        layer=name,
-        term=term or "data_reduce",
-        operation="all-reduce",
-        link=at.links["data"],
-        buffer=summed,
-        calls=repeat,
-        bucket=bucket,
-    )
+        layer=name, role="data", term=term or "data_reduce", operation="all-reduce", link=at.links["data"],
+        buffer=summed, calls=repeat, bucket=bucket,
+    )  # fmt: skip
 
 
 def _around(at: _Setting, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
@@ -269,22 +288,20 @@ def _norm(at: _Setting, block: Block, layer: Norm, before: str) -> Iterator[Coll
     """Statistics over the axis that splits the features, in fp32.
 
     LayerNorm gathers a mean and a sum of squared deviations of every row and rank (joined after Chan, Golub and LeVeque
-    1983, no digits are lost), RMSNorm sums one number a row. Backward each sums as many numbers a row.
+    1983, no digits are lost), RMSNorm sums one number per row. Backward each sums as many numbers per row.
     """
     link, numbers = at.links[before], 2 if layer.bias else 1
     steps = block.repeat * at.accumulation
     summed = at.statistics.setdefault((numbers, layer.positions), at.rows * (layer.positions * numbers * _FP32))
-    forward = steps * at.passes if block.checkpointed else steps
-    if layer.bias:
-        gathered = at.statistics.setdefault((before, layer.positions), summed * link.size)
-        yield Collective(
-            layer=layer.name, term="small", operation="all-gather", link=link, buffer=gathered, calls=forward
-        )
-    else:
-        yield Collective(
-            layer=layer.name, term="small", operation="all-reduce", link=link, buffer=summed, calls=forward
-        )
-    yield Collective(layer=layer.name, term="small", operation="all-reduce", link=link, buffer=summed, calls=steps)
+    forward = steps * at.passes.forward if block.checkpointed else steps
+    gathered = at.statistics.setdefault((before, layer.positions), summed * link.size) if layer.bias else summed
+    yield Collective(
+        layer=layer.name, role="reduce", term="small", operation="all-gather" if layer.bias else "all-reduce",
+        link=link, buffer=gathered, calls=forward,
+    )  # fmt: skip
+    yield Collective(
+        layer=layer.name, role="wait", term="small", operation="all-reduce", link=link, buffer=summed, calls=steps
+    )
 
 
 def _table(at: _Setting, vocabulary: int, width: int) -> Number:
@@ -294,52 +311,39 @@ def _table(at: _Setting, vocabulary: int, width: int) -> Number:
 
 def _embedding(at: _Setting, block: Block, layer: Embedding) -> Iterator[Collective]:
     """Masked look-up in the part of the table held, summed over x and y; the gradient is gathered over y."""
-    sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
-    hidden = at.rows * layer.width * sizes.activation_bytes
-    once = block.repeat * at.accumulation
-    yield Collective(
-        layer=layer.name,
-        term="vocabulary",
-        operation="all-gather",
-        link=at.links["z"],
-        buffer=part * sizes.weight_bytes,
-        calls=once,
-    )
-    yield Collective(
-        layer=layer.name, term="vocabulary", operation="all-reduce", link=at.links["xy"], buffer=hidden, calls=once
-    )
-    yield Collective(
-        layer=layer.name, term="vocabulary", operation="all-gather", link=at.links["y"], buffer=hidden, calls=once
-    )
+    part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
+    gather = part * at.job.settings.weight_bytes
+    yield _of_table(at, block, layer, role="gather", operation="all-gather", axis="z", buffer=gather)
+    yield _of_table(at, block, layer, role="reduce", operation="all-reduce", axis="xy", buffer=hidden)
+    yield _of_table(at, block, layer, role="wait", operation="all-gather", axis="y", buffer=hidden)
     yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
 
 
 def _head(at: _Setting, block: Block, layer: Head) -> Iterator[Collective]:
     """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
-    sizes, part = at.job.settings, _table(at, layer.vocabulary, layer.width)
-    hidden = at.rows * layer.width * sizes.activation_bytes
-    once = block.repeat * at.accumulation
-    yield Collective(
-        layer=layer.name,
-        term="vocabulary",
-        operation="all-gather",
-        link=at.links["z"],
-        buffer=part * sizes.weight_bytes,
-        calls=once,
+    part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
+    gather = part * at.job.settings.weight_bytes
+    yield _of_table(at, block, layer, role="gather", operation="all-gather", axis="z", buffer=gather)
+    yield _of_table(at, block, layer, role="reduce", operation="all-gather", axis="y", buffer=hidden)
+    yield _of_table(
+        at, block, layer, role="reduce", operation="all-reduce", axis="xy", buffer=at.rows * _FP32, each=_LOSS_REDUCES
     )
-    yield Collective(
-        layer=layer.name, term="vocabulary", operation="all-gather", link=at.links["y"], buffer=hidden, calls=once
-    )
-    yield Collective(
-        layer=layer.name,
-        term="vocabulary",
-        operation="all-reduce",
-        link=at.links["xy"],
-        buffer=at.rows * _FP32,
-        calls=once * _LOSS_REDUCES,
-    )
-    yield Collective(
-        layer=layer.name, term="vocabulary", operation="all-reduce", link=at.links["xy"], buffer=hidden, calls=once
-    )
+    yield _of_table(at, block, layer, role="reduce_back", operation="all-reduce", axis="xy", buffer=hidden)
     if not layer.tied:
         yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
+
+
+def _hidden(at: _Setting, width: int) -> Bytes:
+    """Bytes of hidden states that no axis but Z and data splits."""
+    return at.rows * width * at.job.settings.activation_bytes
+
+
+def _of_table(
+    at: _Setting, block: Block, layer: Embedding | Head, *, role: Role, operation: Operation, axis: str, buffer: Bytes,
+    each: int = 1,
+) -> Collective:  # fmt: skip
+    """A collective of every micro-step of an embedding or a head."""
+    return Collective(
+        layer=layer.name, role=role, term="vocabulary", operation=operation, link=at.links[axis], buffer=buffer,
+        calls=block.repeat * at.accumulation * each, each=each,
+    )  # fmt: skip

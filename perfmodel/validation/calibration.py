@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from perfmodel.costs.costs import Factors
 from perfmodel.errors import PerfmodelError, UsageError, nearest
 from perfmodel.machines.machine import Machine
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.perturbation import Inputs, scaled
-from perfmodel.step.flops import GemmRate, gemm_rate
 from perfmodel.step.predict import step_time
 from perfmodel.step.traffic import traffic
 from perfmodel.units import Array
@@ -80,20 +79,19 @@ class _Batch:
 
     job: Job
     layouts: Layout
-    rate: GemmRate
     timed: tuple[tuple[int, str, str], ...]
 
     def seconds(self, factors: dict[str, Array]) -> tuple[Array, Array]:
         """Of steps by [sample, row], and of what was timed by [sample, place in `timed`]; factors are columns."""
-        given = Inputs(**{each.name: factors.get(each.name, np.ones((1, 1))) for each in fields(Inputs)})  # type: ignore[arg-type]
-        rate = GemmRate(self.rate.value * given.products, self.rate.origin, given.memory)
-        there = scaled(self.job, given)
-        if there.constants and self.job.constants:  # rates that no figure among those fitted stands for
-            own = self.job.constants
-            there = replace(there, constants=replace(there.constants, channels=own.channels, tapered=own.tapered))
+        columns: dict[str, Any] = {each.name: factors.get(each.name, np.ones((1, 1))) for each in fields(Factors)}
+        given = Factors(**columns)
+        own, costs = self.job.costs.constants, self.job.costs.scaled(given)
+        # Rates that no figure among those fitted stands for stay as they are.
+        constants = replace(costs.constants, channels=own.channels, tapered=own.tapered)
+        there = replace(self.job, costs=replace(costs, constants=constants))
         samples = max(len(column) for column in (np.ones((1, 1)), *factors.values()))
         shape = samples, np.size(self.layouts.x)
-        return np.broadcast_to(np.asarray(step_time(there, self.layouts, rate)), shape), self._sent(there, shape)
+        return np.broadcast_to(np.asarray(step_time(there, self.layouts)), shape), self._sent(there, shape)
 
     def _sent(self, there: Job, shape: tuple[int, int]) -> Array:
         """Seconds of the timed collectives on a machine."""
@@ -242,7 +240,7 @@ def _problem(rows: Sequence[Compared], among: tuple[Adjustment, ...]) -> _Proble
         first = sum(int(np.size(batch.layouts.x)) for batch in batches)
         terms += [(first + place, each.seconds, (each.seconds / mine[place].measured) ** 0.5) for place, each in known]
         timed = tuple((place, each.operation, each.axis) for place, each in known)
-        batches.append(_Batch(job=mine[0].job, layouts=Layout(**columns), rate=gemm_rate(mine[0].job), timed=timed))
+        batches.append(_Batch(job=mine[0].job, layouts=Layout(**columns), timed=timed))
     owners, seconds, weights = (
         (np.array(column) for column in zip(*terms, strict=True)) if terms else (np.zeros(0),) * 3
     )

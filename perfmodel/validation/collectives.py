@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.machines.collective_times import Operation
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import predict
 from perfmodel.step.traffic import traffic
 from perfmodel.validation.blame import Parts
@@ -75,7 +74,7 @@ def _predicted(one: Compared) -> dict[Key, Timed]:
 
 def parts(one: Compared, of: Sequence[Term]) -> Parts:
     """What the error of a row's step is split over."""
-    computation = predict(one.job, one.layout, gemm_rate(one.job)).compute
+    computation = predict(one.job, one.layout).compute
     return Parts(
         predicted=one.predicted,
         measured=one.measured,

@@ -19,7 +19,6 @@ from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout, Placement
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.memory import occupy
 from perfmodel.step.predict import step_time
 from perfmodel.validation.measured_steps import Measurement, Reading, shape_of
@@ -171,7 +170,7 @@ def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> I
         layouts = _layouts(stated)
         rules = (*grid_rules(job), micro_batch_rule(job))
         broken = first_broken(rules, layouts)
-        times, memory = step_time(job, layouts, gemm_rate(job)), occupy(job, layouts).total
+        times, memory = step_time(job, layouts), occupy(job, layouts).total
         for number, row in enumerate(stated):
             layout = layouts.take(number)
             if broken[number] < len(rules):

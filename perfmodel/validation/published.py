@@ -25,8 +25,8 @@ from perfmodel.parallel.settings import (
     WeightCache,
 )
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
-from perfmodel.step.predict import Prediction, predict
+from perfmodel.step.predict import predict
+from perfmodel.step.prediction import Prediction
 from perfmodel.units import GIBI, parse
 from perfmodel.validation.compare import model_of
 
@@ -85,7 +85,7 @@ def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Publish
     gain = row["quantity"] == "gain"
     chosen_for = _job(row, everything, contention) if row["check"].startswith(_LADDER) else job
     layout, _ = _best(chosen_for, row, () if gain else tuple(fixed.items()))
-    prediction = predict(job, layout, gemm_rate(job))
+    prediction = predict(job, layout)
     published = float(row["published"])
     if gain:
         _, slower = _best(job, row, tuple(fixed.items()))
@@ -127,7 +127,7 @@ def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) 
             recompute=RECOMPUTES.index(recompute),
             weight_cache=WEIGHT_CACHES.index(cache or "forward"),
         )
-        return layout, float(predict(job, layout, gemm_rate(job)).step)
+        return layout, float(predict(job, layout).step)
     return _searched(
         job,
         Space(gpus=int(row["gpus"]), micro_batch=micro_batch, recompute=recompute, weight_cache=cache, top=1),

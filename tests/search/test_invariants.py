@@ -19,7 +19,7 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
-from perfmodel.step.flops import compute_time, gemm_rate
+from perfmodel.step.flops import compute_time
 from perfmodel.step.memory import Memory, occupy
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communicate, traffic
@@ -89,18 +89,18 @@ def at(value, row):
 
 @given(JOBS, layouts())
 def test_row_i_of_many_layouts_is_the_single_call_exactly(question, many):
-    rate = gemm_rate(question)
-    whole = predict(question, many, rate)
+    rate = question.costs.rate
+    whole = predict(question, many)
     for row in range(len(many.x)):
         one = many.take(row)
-        single = predict(question, one, rate)
+        single = predict(question, one)
         for record in ("communication", "memory"):
             for name, value in terms(getattr(whole, record)).items():
                 assert at(value, row) == getattr(getattr(single, record), name), name
         assert at(whole.compute, row) == single.compute
         assert at(whole.utilization, row) == single.utilization
         assert at(whole.step, row) == single.step
-        assert at(step_time(question, many, rate), row) == step_time(question, one, rate)
+        assert at(step_time(question, many), row) == step_time(question, one)
 
 
 @given(JOBS, layouts())
@@ -333,7 +333,7 @@ def test_memory_terms_are_positive_and_add_up(question, layout):
 def test_more_recomputation_never_keeps_more_and_never_computes_less(question, layout):
     modes = [replace(layout, recompute=index) for index in range(len(RECOMPUTES))]
     kept = [occupy(question, mode).activations for mode in modes]
-    work = [compute_time(question, mode, gemm_rate(question)) for mode in modes]
+    work = [compute_time(question, mode, question.costs.rate) for mode in modes]
     assert kept[0] >= kept[1] >= kept[2] * (1 - 1e-12)
     assert work[0] <= work[1] <= work[2]
 

@@ -14,7 +14,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, _order, rank, rounded
-from perfmodel.step.flops import compute_time, gemm_rate
+from perfmodel.step.flops import compute_time
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communicate
@@ -35,7 +35,7 @@ def test_rows_are_in_order_of_step_time_and_every_one_is_as_predicted_alone():
     steps = found.prediction.step
     assert np.all(np.diff(steps) >= -1e-11 * steps[1:])
     for row in range(len(found)):
-        assert predict(question, found.layouts.take(row), found.rate).step == steps[row]
+        assert predict(question, found.layouts.take(row)).step == steps[row]
 
 
 @pytest.mark.parametrize("name", ["gpt-20b", "gpt3-175b", "llama-3-8b"])
@@ -204,7 +204,7 @@ def test_a_trillion_parameters_and_a_huge_batch_do_not_overflow():
     # 6 * 1e12 * 1.6e7 * 2^10 is far above 2^63; integers would wrap round in silence.
     question = job(huge(), machine(8, memory=1e15), batch=2**22)
     assert question.model.parameters > 1e12
-    rate = gemm_rate(question)
+    rate = question.costs.rate
     many = Layout.of((np.array(axis, dtype=np.int64) for axis in ([8, 16], [8, 4], [64, 8], [4, 32])), micro_batch=1)
     flops = 3 * 2**22 * question.model.forward_flops(4096)
     copies = 3 * 2**22 * question.model.attention_flops(4096) * np.array([7, 3])
@@ -226,7 +226,7 @@ def test_tokens_of_many_layouts_do_not_overflow():
 def test_counts_of_gpus_far_beyond_any_machine_still_multiply_out():
     found = rank(job(linears(*four_layers(2**20)), machine(8, memory=1e18), batch=2**30), Space(gpus=2**40, top=1))
     assert int(found.layouts.gpus[0]) == 2**40
-    assert step_time(found.job, found.layouts.take(0), found.rate) > 0
+    assert step_time(found.job, found.layouts.take(0)) > 0
 
 
 def test_grids_whose_times_differ_in_the_last_digit_only_are_ranked_by_memory():

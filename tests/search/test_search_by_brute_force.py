@@ -14,7 +14,6 @@ from perfmodel.models.layers import Activation, Attention, Embedding, Head, Line
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import predict
 
 ANY = tuple(range(len(PLACEMENTS)))
@@ -116,7 +115,7 @@ def fitting(question, space, rate, at):
         for micro, (recompute, cache) in product(micro_batches, modes(question, space))
         if share % micro == 0
     ]
-    found = [(layout, predict(question, layout, rate)) for layout in tried]
+    found = [(layout, predict(question, layout)) for layout in tried]
     most = float("inf") if question.settings.ignore_memory else question.machine.device.memory.value
     rows = [(float(p.step), float(p.memory.total), layout) for layout, p in found if p.memory.total <= most]
     return rows if tried else None
@@ -141,7 +140,7 @@ def order(row):
 
 def brute_force(question, space):
     """(ranked rows in order, {reason: count}, grids searched)."""
-    rate = None if question.settings.fidelity == "paper" else gemm_rate(question)
+    rate = None if question.settings.fidelity == "paper" else question.costs.rate
     reasons, rows, searched = Counter(), {}, 0
     for grid in grids(space.gpus):
         for placement in distinct_orders(grid, space.placements):

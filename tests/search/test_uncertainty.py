@@ -84,7 +84,7 @@ def test_all_samples_at_once_are_each_sample_alone():
             ),
         )
         rate = replace(found.rate, value=found.rate.value * factor["products"])
-        assert np.allclose(drawn.steps[row], step_time(other, found.layouts, rate), rtol=1e-12)
+        assert np.allclose(drawn.steps[row], step_time(other, found.layouts), rtol=1e-12)
 
 
 def test_sigmas_follow_the_kind_of_source():
@@ -118,7 +118,7 @@ def test_samples_of_a_measured_table_are_the_step_with_its_times_multiplied():
 
     def steps(factor):
         tables = tuple(replace(table, factor=factor) for table in found.job.tables)
-        return step_time(replace(found.job, tables=tables), found.layouts, found.rate)
+        return step_time(replace(found.job, tables=tables), found.layouts)
 
     assert np.array_equal(steps(factors), np.stack([steps(float(factor)) for factor in factors[:, 0]]))
     assert np.all(np.diff(steps(factors), axis=0) >= 0)

@@ -10,7 +10,6 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.step.exposed import standstill, waits
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import predict
 from perfmodel.step.timeline import SLOWED, Event
 from perfmodel.step.traffic import communicate
@@ -22,9 +21,9 @@ MODELS = {"gpt": gpt(layers=3), "llama": models.load("llama-3-8b")}
 def split(grid, model=MODELS["gpt"], where=None, **settings):
     """The waits of a grid, the prediction, and all that it sends."""
     job = Job.of(model, where or machine(8), batch=1024, settings=Settings(fidelity="full", **settings))
-    layout, rate = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1), gemm_rate(job)
-    prediction = predict(job, layout, rate)
-    return waits(job, layout, rate, float(prediction.exposed_communication)), prediction, communicate(job, layout)
+    layout, rate = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1), job.costs.rate
+    prediction = predict(job, layout)
+    return waits(job, layout, float(prediction.exposed_communication)), prediction, communicate(job, layout)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())

@@ -61,7 +61,7 @@ def test_every_rank_of_y_repeats_the_attention_of_the_others(mode):
 
 def test_without_attention_work_is_split_evenly_over_every_axis():
     question = job(linears(*four_layers(64)))
-    rate = gemm_rate(question)
+    rate = question.costs.rate
     grids = Layout(
         x=np.array([16, 1, 1, 1, 2]),
         y=np.array([1, 16, 1, 1, 2]),
@@ -77,7 +77,7 @@ def test_a_flat_103_tflops_a_gcd_gives_frontier_s_computation_times():
     frontier = profiles.load("frontier")
     for name, gcds, seconds in (("gpt-5b", 512, 13.84), ("gpt-10b", 1024, 13.87), ("gpt-80b", 8192, 12.44)):
         question = Job.of(models.load(name), frontier, batch=8192)
-        rate = replace(gemm_rate(question), value=103e12)
+        rate = replace(question.costs.rate, value=103e12)
         assert compute_time(question, Layout(x=1, y=1, z=gcds, data=1, recompute=FULL), rate) == pytest.approx(
             seconds, rel=0.02
         )

@@ -15,7 +15,6 @@ from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import OVERLAPS, Settings
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.stages import computation, segments
@@ -37,7 +36,7 @@ def asked(model, where=None, **settings):
 
 
 def parts_and_mode(job, layout):
-    chip = Chip.of(job.machine.device, gemm=gemm_rate(job).value, host=job.settings.host_time)
+    chip = Chip.of(job.machine.device, gemm=job.costs.rate.value, host=job.settings.host_time)
     return segments(job, layout, chip), Mode.of(layout, job.settings)
 
 
@@ -62,10 +61,10 @@ def test_the_closed_form_is_the_end_of_the_timeline(model, overlap):
 def test_more_overlap_is_never_slower(grid, recompute, cache, overlap):
     layout = Layout.of(grid, recompute=recompute, weight_cache=cache)
     job = asked(MODELS["gpt"], overlap=overlap)
-    before = step_time(job, layout, gemm_rate(job))
+    before = step_time(job, layout)
     for more in OVERLAPS:
         wider = asked(MODELS["gpt"], overlap=overlap | {more})
-        assert step_time(wider, layout, gemm_rate(wider)) <= before * (1 + 1e-12)
+        assert step_time(wider, layout) <= before * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_more_overlap_is_never_slower_where_links_are_shared(model, where, batch
     def step(kinds):
         settings = Settings(fidelity="full", overlap=frozenset(kinds))
         job = Job.of(models.load(model), profiles.load(where), batch=batch, settings=settings)
-        return step_time(job, Layout.of(grid), gemm_rate(job))
+        return step_time(job, Layout.of(grid))
 
     assert step((*overlap, more)) <= step(overlap) * (1 + 1e-12)
 
@@ -93,7 +92,6 @@ def test_a_faster_host_is_never_slower_with_two_queues(micro_batch):
         return step_time(
             job,
             Layout(x=8, y=2, z=4, data=4, placement=0, micro_batch=micro_batch, recompute=2, weight_cache=2),
-            gemm_rate(job),
         )
 
     times = [float(step(host)) for host in (1e-6, 1e-5, 1e-4, 5e-4)]
@@ -105,9 +103,7 @@ def test_a_lower_latency_is_never_slower_where_far_hops_have_their_own():
         network = profiles.load("polaris").network
         near = replace(network, latency=replace(network.latency, value=latency))
         job = asked(models.load("gpt-5b"), replace(profiles.load("polaris"), network=near))
-        return step_time(
-            job, Layout(x=8, y=1, z=64, data=1, placement=0, micro_batch=1, recompute=0, weight_cache=0), gemm_rate(job)
-        )
+        return step_time(job, Layout(x=8, y=1, z=64, data=1, placement=0, micro_batch=1, recompute=0, weight_cache=0))
 
     times = [float(step(latency)) for latency in (1e-6, 5e-6, 13e-6, 26.9e-6, 27e-6)]
     assert times == sorted(times)
@@ -127,10 +123,10 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
         weight_cache=cache,
     )
     job = asked(MODELS["llama"])
-    rate = gemm_rate(job)
-    whole = predict(job, many, rate)
+    rate = job.costs.rate
+    whole = predict(job, many)
     for index in range(len(rows)):
-        single = predict(job, many.take(index), rate)
+        single = predict(job, many.take(index))
         assert single.step == whole.step[index]
         assert single.compute == whole.compute[index]
         assert single.exposed_communication == whole.exposed_communication[index]
@@ -139,7 +135,7 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
 @pytest.mark.parametrize("where", EVERY_SHAPE, ids=lambda where: where.name)
 def test_one_device_communicates_nothing(where):
     job = asked(MODELS["gpt"], where)
-    found = predict(job, Layout(x=1, y=1, z=1, data=1), gemm_rate(job))
+    found = predict(job, Layout(x=1, y=1, z=1, data=1))
     assert found.communication.total == 0
     assert found.exposed_communication == 0
 
@@ -147,9 +143,7 @@ def test_one_device_communicates_nothing(where):
 @given(SIZES, SIZES, SIZES, SIZES, st.sampled_from(SUBSETS))
 def test_a_step_lies_between_the_longer_of_its_parts_and_their_sum(x, y, z, data, overlap):
     job = asked(MODELS["gpt"], overlap=overlap)
-    found = predict(
-        job, Layout(x=x, y=y, z=z, data=data, placement=0, micro_batch=1, recompute=2, weight_cache=1), gemm_rate(job)
-    )
+    found = predict(job, Layout(x=x, y=y, z=z, data=data, placement=0, micro_batch=1, recompute=2, weight_cache=1))
     assert found.step >= max(found.compute, 0) * (1 - 1e-12)
     assert found.step <= (found.compute + found.communication.total) * (1 + 1e-12)
 
@@ -158,13 +152,13 @@ def test_a_step_lies_between_the_longer_of_its_parts_and_their_sum(x, y, z, data
 def test_more_bandwidth_between_nodes_is_never_slower(factor, x, z, data):
     layout = Layout(x=x, y=1, z=z, data=data, placement=0, micro_batch=1, recompute=2, weight_cache=1)
     slow, fast = (asked(MODELS["gpt"], machine(4, between=rate)) for rate in (10e9, 10e9 * factor))
-    assert step_time(fast, layout, gemm_rate(fast)) <= step_time(slow, layout, gemm_rate(slow)) * (1 + 1e-12)
+    assert step_time(fast, layout) <= step_time(slow, layout) * (1 + 1e-12)
 
 
 def test_without_overlap_a_step_is_the_sum_of_its_parts():
     job = asked(MODELS["gpt"], overlap=frozenset())
     layout = Layout(x=2, y=2, z=4, data=2, placement=0, micro_batch=2, recompute=2, weight_cache=1)
-    found = predict(job, layout, gemm_rate(job))
+    found = predict(job, layout)
     assert found.step == pytest.approx(found.compute + found.communication.total, rel=1e-12)
 
 

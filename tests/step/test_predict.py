@@ -4,7 +4,7 @@ import pytest
 
 from machines import job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.flops import compute_time, gemm_rate, utilization
+from perfmodel.step.flops import compute_time, utilization
 from perfmodel.step.memory import occupy
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communicate
@@ -14,15 +14,15 @@ LAYOUT = Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=
 
 def test_at_paper_fidelity_a_step_is_its_communication():
     question = job(fidelity="paper")
-    found = predict(question, LAYOUT, None)
+    found = predict(question, LAYOUT)
     assert (found.compute, found.utilization) == (None, None)
     assert found.step == found.exposed_communication == communicate(question, LAYOUT).total
 
 
 def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
     question = job(fidelity="flat")
-    rate = gemm_rate(question)
-    found = predict(question, LAYOUT, rate)
+    rate = question.costs.rate
+    found = predict(question, LAYOUT)
     assert found.compute == compute_time(question, LAYOUT, rate)
     assert found.step == found.compute + communicate(question, LAYOUT).total
     assert found.utilization == utilization(question, LAYOUT, found.step)
@@ -32,5 +32,5 @@ def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
 @pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])
 def test_the_search_ranks_by_the_step_that_is_shown(fidelity):
     question = job(fidelity=fidelity)
-    rate = None if fidelity == "paper" else gemm_rate(question)
-    assert step_time(question, LAYOUT, rate) == predict(question, LAYOUT, rate).step
+    rate = None if fidelity == "paper" else question.costs.rate
+    assert step_time(question, LAYOUT) == predict(question, LAYOUT).step

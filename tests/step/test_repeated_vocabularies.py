@@ -45,7 +45,7 @@ def test_vocabularies_that_repeat_hold_and_send_what_they_do_written_out(name, l
     assert sharded_parameters(repeated, layout) == sharded_parameters(written, layout)
     assert occupy(repeated, layout) == occupy(written, layout)
     assert communicate(repeated, layout).vocabulary == pytest.approx(communicate(written, layout).vocabulary)
-    assert predict(repeated, layout, None).ring_latency == pytest.approx(predict(written, layout, None).ring_latency)
+    assert predict(repeated, layout).ring_latency == pytest.approx(predict(written, layout).ring_latency)
 
 
 def test_all_parameters_of_heads_that_repeat_are_held():

@@ -14,7 +14,6 @@ from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communicate, traffic
 
@@ -36,10 +35,10 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
     many = layout_of(np.array(rows).T)
     many = replace(many, recompute=many.micro_batch // 2, weight_cache=many.micro_batch // 2)
     whole = list(traffic(QUESTION, many))
-    steps = step_time(QUESTION, many, gemm_rate(QUESTION))
+    steps = step_time(QUESTION, many)
     for row in range(len(rows)):
         one = many.take(row)
-        assert steps[row] == step_time(QUESTION, one, gemm_rate(QUESTION))
+        assert steps[row] == step_time(QUESTION, one)
         for batch, single in zip(whole, traffic(QUESTION, one), strict=True):
             assert np.broadcast_to(batch.time, len(rows))[row] == single.time
 
@@ -69,7 +68,7 @@ def test_slower_tables_never_make_a_faster_step():
     times = []
     for factor in (0.5, 1.0, 2.0):
         tables = tuple(replace(table, factor=factor) for table in QUESTION.tables)
-        times.append(step_time(replace(QUESTION, tables=tables), layouts, gemm_rate(QUESTION)))
+        times.append(step_time(replace(QUESTION, tables=tables), layouts))
     assert np.all(np.diff(times, axis=0) >= 0)
     assert np.any(np.diff(times, axis=0) > 0)
 
@@ -83,7 +82,7 @@ def test_the_search_finds_the_best_where_a_larger_call_takes_more_than_its_share
     best = rank(question, Space(gpus=4, top=1))
     grid, most = best.layouts.take(0), MEASURED.device.memory.value
     tried = [
-        predict(question, replace(grid, micro_batch=micro, recompute=recompute, weight_cache=cache), best.rate)
+        predict(question, replace(grid, micro_batch=micro, recompute=recompute, weight_cache=cache))
         for micro in divisors(question.batch // 2)
         for recompute in range(len(RECOMPUTES))
         for cache in range(len(WEIGHT_CACHES))

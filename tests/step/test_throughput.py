@@ -15,14 +15,14 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate, hardware_flops, model_flops
+from perfmodel.step.flops import hardware_flops, model_flops
 from perfmodel.step.predict import predict
 from perfmodel.step.throughput import derive, needed_flops, train
 
 
 def derived(question, layout):
-    rate = gemm_rate(question)
-    prediction = predict(question, layout, rate)
+    rate = question.costs.rate
+    prediction = predict(question, layout)
     return prediction, derive(question, layout, prediction, rate)
 
 

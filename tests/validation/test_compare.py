@@ -13,7 +13,6 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import AXONN_OVERLAPS, Settings
 from perfmodel.search.search import Space, rank
-from perfmodel.step.flops import gemm_rate
 from perfmodel.step.predict import predict
 from perfmodel.validation import compare, published, step_files
 from perfmodel.validation.scores import Order, Sizes
@@ -133,9 +132,7 @@ def test_a_row_is_predicted_as_its_layout_alone(read):
     (one,) = compare.compare(read(GOOD)).rows
     settings = full(ignore_memory=True)
     job = Job.of(models.load("gpt-5b"), profiles.load("perlmutter"), batch=64, settings=settings)
-    alone = predict(
-        job, Layout(x=1, y=1, z=8, data=2, placement=0, micro_batch=4, recompute=2, weight_cache=1), gemm_rate(job)
-    )
+    alone = predict(job, Layout(x=1, y=1, z=8, data=2, placement=0, micro_batch=4, recompute=2, weight_cache=1))
     assert one.predicted == pytest.approx(float(alone.step), rel=1e-12)
     assert one.memory == pytest.approx(float(alone.memory.total), rel=1e-12)
     assert one.error == pytest.approx(float(alone.step) / 3.5 - 1)
@@ -228,9 +225,9 @@ def test_slowed_computation_is_what_overlap_takes_from_it():
     job = Job.of(models.load("gpt-5b"), profiles.load("frontier"), batch=64, settings=full())
     layout = Layout(x=1, y=1, z=16, data=1, placement=0, micro_batch=4, recompute=2, weight_cache=1)
     alone = replace(job, settings=replace(job.settings, overlap=frozenset()))
-    assert published.slowed_computation(alone, predict(alone, layout, gemm_rate(alone))) == pytest.approx(
-        float(predict(alone, layout, gemm_rate(alone)).compute)
+    assert published.slowed_computation(alone, predict(alone, layout)) == pytest.approx(
+        float(predict(alone, layout).compute)
     )
-    prediction = predict(job, layout, gemm_rate(job))
+    prediction = predict(job, layout)
     assert job.settings.overlap == AXONN_OVERLAPS
     assert float(prediction.compute) < published.slowed_computation(job, prediction) < float(prediction.step)

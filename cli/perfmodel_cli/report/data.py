@@ -36,12 +36,12 @@ def ranked(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tu
 def breakdown(ranking: Ranking, record: Record) -> tuple[tuple[Mapping[str, float], ...], str]:
     """Seconds of the step of each of the best grids in its parts, and a sentence about these."""
     results = record["results"][:CHARTED]
-    rate, fidelity = ranking.rate, ranking.job.settings.fidelity
-    if rate is None or fidelity != "full":
+    fidelity = ranking.job.settings.fidelity
+    if fidelity != "full":
         return tuple(_computed(one) | one["communication_s"] for one in results), _OTHER.format(fidelity)
     try:
         found = [
-            asdict(waits(ranking.job, ranking.layouts.take(row), rate, one["exposed_communication_time_s"]))
+            asdict(waits(ranking.job, ranking.layouts.take(row), one["exposed_communication_time_s"]))
             for row, one in enumerate(results)
         ]
     except PerfmodelError as error:  # a model of so many layers that no timeline is made of it

@@ -1,0 +1,123 @@
+"""What a machine charges for a job: bandwidths, protocols, measured times, rates of products and of memory.
+
+Everything that a prediction takes from a machine profile is in one record, made once per job from the machine and the
+settings. Uncertainty and calibration scale it; nothing else changes it.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+from perfmodel.costs.bandwidth import Bandwidths
+from perfmodel.costs.collective import Link, ProtocolLink
+from perfmodel.costs.fidelity import Fidelity
+from perfmodel.costs.gemm import FLASH_1, FLASH_2, Chip, GemmRate, gemm_rate
+from perfmodel.costs.interpolated import MeasuredTable, measured_tables
+from perfmodel.costs.nccl import Constants
+from perfmodel.machines.machine import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """One number for each uncertain input: its relative standard deviation, or the factor of a sample.
+
+    A column of many samples may stand for any number, here and in `Costs`: every formula takes either.
+    """
+
+    inside: float
+    between: float
+    fabric_latency: float
+    network_latency: float
+    products: float
+    memory: float
+    issuing: float
+    contention: float
+    model: float
+    tables: float  # the last, since it is drawn apart
+
+    @classmethod
+    def all(cls, value: float) -> "Factors":
+        """The same number for every input."""
+        return cls(**dict.fromkeys((each.name for each in fields(cls)), value))
+
+
+CERTAIN = Factors.all(0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Costs:
+    """The figures of one machine that time is made of.
+
+    `constants`, `tables`: what collectives take at full fidelity; `link`: how the groups of an axis are timed.
+    `host_time`: seconds to issue a kernel or a call.
+    `contention`: seconds lost for each second that computation and communication run side by side. `attention`: share
+    of the product rate that the flash kernel reaches, forward and backward. `products` and `memory` multiply the rates
+    of the profile: 1, or samples of what they may be instead.
+    """
+
+    machine: Machine
+    bandwidths: Bandwidths
+    constants: Constants
+    tables: tuple[MeasuredTable, ...]
+    link: type[Link]
+    host_time: float
+    contention: float
+    attention: tuple[float, float]
+    products: float = 1.0
+    memory: float = 1.0
+
+    @classmethod
+    def of(
+        cls, machine: Machine, *, fidelity: Fidelity, host_time: float, contention: float, flash_version: int
+    ) -> "Costs":
+        """Read the profile. Paper fidelity has the paper's bandwidths; only full fidelity has protocols and tables."""
+        full = fidelity == "full"
+        return cls(
+            machine=machine,
+            bandwidths=Bandwidths.of(machine, literal=fidelity == "paper"),
+            constants=Constants.of(machine),
+            tables=measured_tables(machine) if full else (),
+            link=ProtocolLink if full else Link,
+            host_time=host_time,
+            contention=contention,
+            attention=FLASH_1 if flash_version == 1 else FLASH_2,
+        )
+
+    @property
+    def rate(self) -> GemmRate:
+        """FLOP/s of large matrix products, and who says so; raises PerfmodelError where the profile has none."""
+        known = gemm_rate(self.machine)
+        return replace(known, value=known.value * self.products)
+
+    @property
+    def chip(self) -> Chip:
+        """The device as kernels see it."""
+        device = Chip.of(self.machine.device, gemm=self.rate.value, host=self.host_time, attention=self.attention)
+        return replace(device, memory=device.memory * self.memory)
+
+    def scaled(self, factors: Factors) -> "Costs":
+        """The costs of a machine whose figures are others by these factors."""
+        return replace(
+            self,
+            bandwidths=replace(
+                self.bandwidths, factor=factors.inside, between=self.bandwidths.between * factors.between
+            ),
+            constants=_scaled_constants(self.constants, factors),
+            tables=tuple(replace(table, factor=factors.tables) for table in self.tables),
+            host_time=self.host_time * factors.issuing,
+            contention=self.contention * factors.contention,
+            products=factors.products,
+            memory=factors.memory,
+        )
+
+
+def _scaled_constants(at: Constants, factors: Factors) -> Constants:
+    latencies = {
+        name: getattr(at, name) * factors.network_latency for name in ("network", "bulk", "ring", "far", "startup")
+    }
+    return replace(
+        at,
+        **latencies,
+        fabric=at.fabric * factors.fabric_latency,
+        channels=at.channels * factors.inside,
+        switched=at.switched * factors.inside,
+        tapered=at.tapered * factors.between,
+    )

@@ -1,0 +1,60 @@
+"""How often the passes of a micro-step run, and how often a weight is gathered over Z, by a layout's two modes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.units import Number
+
+_FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
+_NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """Of a checkpointed block, as 0 or 1 (or arrays of them); other blocks run forward and backward once.
+
+    `full`: the whole block runs forward again; `selective`: its attention does. `gather_again`: that forward pass
+    gathers the weights anew. `gather_back`: the backward pass does. A weight cache "none" gathers for every pass (AxoNN
+    today: 3 times under full recomputation); "forward" keeps the last forward's weight for the backward pass (the
+    paper: once, twice under full recomputation); "all" keeps the first (AxoNN's caching level 2).
+    """
+
+    full: Number
+    selective: Number
+    gather_again: Number
+    gather_back: Number
+
+    @classmethod
+    def of(cls, layout: Layout) -> "Passes":
+        """From a layout's recomputation and weight cache.
+
+        >>> found = Passes.of(Layout(x=1, y=1, z=4, data=1, recompute=2, weight_cache=0))
+        >>> float(found.forward), float(found.gathers)
+        (2.0, 3.0)
+        """
+        recompute, cache = np.asarray(layout.recompute), np.asarray(layout.weight_cache)
+        full = 1.0 * (recompute == _FULL)
+        return cls(
+            full=full,
+            selective=1.0 * (recompute == _SELECTIVE),
+            gather_again=full * (cache != _ALWAYS_KEPT),
+            gather_back=1.0 * (cache == _NEVER_KEPT),
+        )
+
+    @property
+    def forward(self) -> Number:
+        """Forward passes of a checkpointed block in a micro-step."""
+        return 1.0 + self.full
+
+    @property
+    def gathers(self) -> Number:
+        """All-gathers of a checkpointed block's weights in a micro-step."""
+        return 1.0 + self.gather_again + self.gather_back
+
+    @property
+    def gathers_once(self) -> Number:
+        """The same of a block that is never recomputed."""
+        return 1.0 + self.gather_back

@@ -1,0 +1,27 @@
+"""What is predicted of a step: its terms, whatever the fidelity that they come from."""
+
+from dataclasses import dataclass
+
+from perfmodel.step.memory import Memory
+from perfmodel.step.traffic import Communication
+from perfmodel.units import Number, Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What one step takes and holds; `ring_latency` is in no sum below full fidelity (see `traffic`).
+
+    `compute` and `utilization` are None at paper fidelity, which knows no computation.
+    """
+
+    communication: Communication
+    compute: "Seconds | None"
+    exposed_communication: Seconds
+    memory: Memory
+    utilization: "Number | None"
+    ring_latency: Seconds
+
+    @property
+    def step(self) -> Seconds:
+        """Seconds per step: what grids are ranked by."""
+        return self.exposed_communication if self.compute is None else self.compute + self.exposed_communication
