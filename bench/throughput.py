@@ -28,12 +28,11 @@ from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.search.search import Space, rank
+from perfmodel.search.search import BLOCK_ROWS, Space, rank
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.step.predict import step_time
 from perfmodel_cli.question import keep_freed_memory
 
-BLOCK = 1 << 14  # rows at once, so that all columns stay in the cache
 TARGET_RATE = 500_000  # evaluations a second on one core
 TARGET_MEMORY = 300_000_000  # bytes at ten million evaluations
 # Evaluations a second and core, measured on a machine like this one, each tool at its best.
@@ -100,7 +99,7 @@ def evaluate(job: Job, space: Space) -> tuple[int, int]:
     rules = grid_rules(job)
     kept = grids.take(first_broken(rules, grids) == len(rules))
     micro_batches, modes = np.array(divisors(job.batch)), np.array(space.modes(job.settings))
-    block = max(1, BLOCK // (len(micro_batches) * len(modes)))
+    block = max(1, BLOCK_ROWS // (len(micro_batches) * len(modes)))
     evaluated, fastest = 0, np.inf
     for start in range(0, int(np.size(kept.x)), block):
         some = kept.take(slice(start, start + block))

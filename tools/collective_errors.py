@@ -62,7 +62,7 @@ class Row:
     def predicted(self) -> float:
         """The formula's seconds with the stock profile."""
         along = _path(self.machine, self.nodes, self.devices)
-        function: Callable[[float, nccl.Path], float] = getattr(nccl, self.operation)
+        function: Callable[[float, nccl.Route], float] = getattr(nccl, self.operation)
         return float(function(self.size, along))
 
     @property
@@ -72,13 +72,13 @@ class Row:
 
 
 @cache
-def _path(name: str, nodes: int, devices: int) -> nccl.Path:
+def _path(name: str, nodes: int, devices: int) -> nccl.Route:
     """A group alone has the share of the NICs that its devices can use: what `inner` = domain / devices gives."""
     machine = profiles.load(name)
     bandwidths = Bandwidths.of(machine)
     size, inner = nodes * devices, max(machine.domain // devices, 1) if nodes > 1 else 1
     where = {"inner": inner, "size": size, "gpus": size * inner}
-    return nccl.path(
+    return nccl.route(
         nccl.Constants.of(machine),
         inner=inner,
         size=size,

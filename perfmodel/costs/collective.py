@@ -87,7 +87,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProtocolLink(Link):
-    """A link at full fidelity: the route of its messages, tables measured on such groups, and the time to issue a call."""
+    """A link at full fidelity: the route of its messages, tables measured on such groups, time to issue a call."""
 
     route: nccl.Route
     measured: tuple[Held, ...]

@@ -23,7 +23,7 @@ from perfmodel.step.predict import predict, step_time
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array
 
-_BLOCK_ROWS = 1 << 16  # rows evaluated at once: all columns stay in the cache
+BLOCK_ROWS = 1 << 16  # evaluated at once: what layouts share is computed once, and columns still stay in the cache
 _DIGITS = 30  # binary ones that count when times and memory are compared, about nine decimal ones
 _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
 
@@ -153,7 +153,7 @@ class _Best:
     def search(self, grids: Layout) -> None:
         """Try every block of grids."""
         each = len(self.micro_batches) * len(self.modes) * len(self.space.placements)
-        size = max(1, _BLOCK_ROWS // each)
+        size = max(1, BLOCK_ROWS // each)
         for start in range(0, int(np.size(grids.x)), size):
             self._try(grids.take(slice(start, start + size)))
 

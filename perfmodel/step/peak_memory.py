@@ -8,7 +8,7 @@ waited since the loss.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -193,12 +193,21 @@ class _Candidate:
     gradients: float
     tables: float
 
+    @property
+    def figures(self) -> tuple[Number, ...]:
+        """All that decides how full it is."""
+        tokens = self.tokens
+        every = tokens.over_y, tokens.over_x, tokens.scores, tokens.whole, self.gradients, self.tables
+        return (*every, *(elements for row in self.gathered for elements in row))
+
     def within(self, other: "_Candidate") -> bool:
         """Whether another is at least as full on every grid."""
-        pairs = [(getattr(self.tokens, f.name), getattr(other.tokens, f.name)) for f in fields(PerToken)]
-        pairs += [(self.gradients, other.gradients), (self.tables, other.tables)]
-        pairs += [pair for rows in zip(self.gathered, other.gathered, strict=True) for pair in zip(*rows, strict=True)]
-        return all(np.all(mine <= theirs) for mine, theirs in pairs)
+        return all(_never_above(*pair) for pair in zip(self.figures, other.figures, strict=True))
+
+
+def _never_above(mine: Number, theirs: Number) -> bool:
+    lower: Any = mine <= theirs
+    return lower if isinstance(lower, bool) else bool(np.all(lower))
 
 
 def _worth_a_look(found: list[_Candidate]) -> list[_Candidate]:

@@ -16,7 +16,8 @@ from perfmodel.numerics import spread
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.step.traffic import LayerTraffic, Traffic
+from perfmodel.step.layer_traffic import LayerTraffic
+from perfmodel.step.traffic import Traffic
 from perfmodel.units import Array, Seconds
 
 _ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data")

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from machines import GOLDEN
 from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.costs.interpolated import measured_tables, origin
-from perfmodel.costs.nccl import Constants, all_gather, path
+from perfmodel.costs.nccl import Constants, all_gather, route
 from perfmodel.machines import profiles
 from perfmodel.machines.collective_times import TimingRow
 from perfmodel.numerics import ascending
@@ -29,7 +29,7 @@ def groups(size, inner=1, gpus=None):
     shape = {"inner": inner, "size": size, "gpus": gpus or np.max(inner * size)}
     bandwidths = Bandwidths.of(MEASURED)
     inside, bandwidth = bandwidths.contained(**shape), bandwidths.of_group(**shape)
-    return path(Constants.of(MEASURED), inner=inner, size=size, inside=inside, bandwidth=bandwidth)
+    return route(Constants.of(MEASURED), inner=inner, size=size, inside=inside, bandwidth=bandwidth)
 
 
 def changed(table, factor=1.0, rows=None):

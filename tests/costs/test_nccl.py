@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machines import EVERY_SHAPE, figure, machine
 from perfmodel.costs import nccl
 from perfmodel.costs.bandwidth import Bandwidths
-from perfmodel.costs.nccl import Constants, Path, all_gather, all_reduce, choice, path, reduce_scatter
+from perfmodel.costs.nccl import Constants, Route, all_gather, all_reduce, choice, reduce_scatter, route
 from perfmodel.machines import profiles
 
 OPERATIONS = (all_gather, reduce_scatter, all_reduce)
@@ -33,18 +33,18 @@ SIZES = st.floats(1, 1e11)
 
 
 def spread(at=AT, *, size=64, inner=1, bandwidth=70e9):
-    return path(at, inner=inner, size=size, inside=False, bandwidth=bandwidth)
+    return route(at, inner=inner, size=size, inside=False, bandwidth=bandwidth)
 
 
 def within(at=AT, *, size=4, inner=1, bandwidth=225e9):
-    return path(at, inner=inner, size=size, inside=True, bandwidth=bandwidth)
+    return route(at, inner=inner, size=size, inside=True, bandwidth=bandwidth)
 
 
 def path_of(where, *, inner, size, gpus):
     bandwidths = Bandwidths.of(where)
     shape = {"inner": inner, "size": size, "gpus": gpus}
     inside, bandwidth = bandwidths.contained(**shape), bandwidths.of_group(**shape)
-    return path(Constants.of(where), inner=inner, size=size, inside=inside, bandwidth=bandwidth)
+    return route(Constants.of(where), inner=inner, size=size, inside=inside, bandwidth=bandwidth)
 
 
 @st.composite
@@ -77,7 +77,7 @@ def test_more_bandwidth_is_never_slower(group, size, factor):
     bandwidths = Bandwidths.of(where)
     inside, rate = bandwidths.contained(**shape), bandwidths.of_group(**shape)
     at, shape = Constants.of(where), {name: shape[name] for name in ("inner", "size")}
-    slow, fast = (path(at, **shape, inside=inside, bandwidth=rate * more) for more in (1, factor))
+    slow, fast = (route(at, **shape, inside=inside, bandwidth=rate * more) for more in (1, factor))
     for call in OPERATIONS:
         assert call(size, fast) <= call(size, slow)
 
@@ -93,7 +93,7 @@ def test_more_bandwidth_is_never_slower(group, size, factor):
 def test_lower_latency_is_never_slower(name, factor, size, inner, inside, sent):
     was = replace(AT, far=20e-6)
     now = replace(was, **{name: getattr(was, name) * factor})
-    before, after = (path(at, inner=inner, size=size, inside=inside, bandwidth=70e9) for at in (was, now))
+    before, after = (route(at, inner=inner, size=size, inside=inside, bandwidth=70e9) for at in (was, now))
     for call in OPERATIONS:
         assert call(sent, after) <= call(sent, before)
 
@@ -235,7 +235,7 @@ def test_every_field_of_a_path_is_a_number_for_every_machine():
         machine_ = profiles.load(where)
         along = path_of(machine_, inner=1, size=machine_.domain * 2, gpus=machine_.domain * 2)
         assert (
-            not any(np.isnan(getattr(along, field.name)) for field in fields(Path))
+            not any(np.isnan(getattr(along, field.name)) for field in fields(Route))
             or machine_.network.topology == "none"
         )
 
@@ -251,6 +251,8 @@ def test_the_formula_is_cheap_enough_for_the_search():
             return np.asarray(getattr(function, method)(*plain, **options)).view(Counting)
 
     along = path_of(machine(4), inner=np.array([1, 4]), size=np.array([8, 8]), gpus=np.array([64, 64]))
-    counted = nccl.Path(**{field.name: np.asarray(getattr(along, field.name)).view(Counting) for field in fields(Path)})
+    counted = nccl.Path(
+        **{field.name: np.asarray(getattr(along, field.name)).view(Counting) for field in fields(Route)}
+    )
     all_reduce(np.array([1e6, 1e7]).view(Counting), counted)
     assert Counting.calls <= 40

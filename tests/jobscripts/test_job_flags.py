@@ -11,9 +11,12 @@ from perfmodel.errors import UsageError
 from perfmodel.jobscripts import flags
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, problem
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, WEIGHT_GATHERS
+from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 
 GRID = Layout(x=2, y=4, z=8, data=1, micro_batch=4)
+
+# All-gathers of a weight in a micro-step, by recomputation and weight cache.
+WEIGHT_GATHERS = ((2, 1, 1), (2, 1, 1), (3, 2, 1))
 
 
 def numbers(found, *names):

@@ -89,7 +89,6 @@ def at(value, row):
 
 @given(JOBS, layouts())
 def test_row_i_of_many_layouts_is_the_single_call_exactly(question, many):
-    rate = question.costs.rate
     whole = predict(question, many)
     for row in range(len(many.x)):
         one = many.take(row)

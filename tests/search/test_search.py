@@ -61,7 +61,7 @@ def test_the_answer_does_not_depend_on_the_size_of_the_blocks(monkeypatch):
     space = Space(gpus=48, placements=NAMED_PLACEMENTS["any"], top=ALL)
     question = job(batch=48, where=machine(4, memory=2.6e9))
     whole = rank(question, space)
-    monkeypatch.setattr("perfmodel.search.search._BLOCK_ROWS", 100)
+    monkeypatch.setattr("perfmodel.search.search.BLOCK_ROWS", 100)
     parts = rank(question, space)
     assert [parts.layouts.take(i) for i in range(len(parts))] == [whole.layouts.take(i) for i in range(len(whole))]
     assert (parts.rejected, parts.evaluated, parts.shortfall) == (whole.rejected, whole.evaluated, whole.shortfall)

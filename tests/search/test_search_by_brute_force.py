@@ -106,7 +106,7 @@ def modes(question, space):
         yield RECOMPUTES.index(recompute), WEIGHT_CACHES.index(cache)
 
 
-def fitting(question, space, rate, at):
+def fitting(question, space, at):
     """[(time, memory, layout)] of one placed grid that fit; None if no micro-batch does."""
     share = question.batch // (at.z * at.data)
     micro_batches = [space.micro_batch] if space.micro_batch else range(1, share + 1)
@@ -140,7 +140,6 @@ def order(row):
 
 def brute_force(question, space):
     """(ranked rows in order, {reason: count}, grids searched)."""
-    rate = None if question.settings.fidelity == "paper" else question.costs.rate
     reasons, rows, searched = Counter(), {}, 0
     for grid in grids(space.gpus):
         for placement in distinct_orders(grid, space.placements):
@@ -148,7 +147,7 @@ def brute_force(question, space):
             if reason := broken(question, grid):
                 reasons[reason] += 1
                 continue
-            found = fitting(question, space, rate, Layout.of(grid, placement=placement))
+            found = fitting(question, space, Layout.of(grid, placement=placement))
             if found:
                 rows.setdefault(grid, []).extend(found)
             else:

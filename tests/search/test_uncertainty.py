@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from machines import GOLDEN, job
 from perfmodel import models
+from perfmodel.costs.costs import CERTAIN, Factors
 from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.perturbation import CERTAIN, Inputs
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
 from perfmodel.search.uncertainty import ENOUGH, RELATIVE, sample, sigmas
@@ -68,23 +68,22 @@ def test_all_samples_at_once_are_each_sample_alone():
     found = ranking("frontier")
     uncertain = replace(CERTAIN, between=0.3, products=0.2, contention=0.4, issuing=0.3)
     drawn = draw(found, seed=5, uncertain=uncertain, samples=3)
-    names = [name for name in Inputs.__dataclass_fields__ if name != "tables"]  # drawn apart
+    names = [name for name in Factors.__dataclass_fields__ if name != "tables"]  # drawn apart
     normal = np.random.default_rng(5).standard_normal((3, len(names)))
     for row in range(3):
         factor = {name: float(np.exp(getattr(uncertain, name) * normal[row, i])) for i, name in enumerate(names)}
         question = found.job
+        costs = question.costs
         other = replace(
-            question,
-            bandwidths=replace(question.bandwidths, between=question.bandwidths.between * factor["between"]),
-            constants=replace(question.constants, tapered=question.constants.tapered * factor["between"]),
-            settings=replace(
-                question.settings,
-                contention=question.settings.contention * factor["contention"],
-                host_time=question.settings.host_time * factor["issuing"],
-            ),
+            costs,
+            bandwidths=replace(costs.bandwidths, between=costs.bandwidths.between * factor["between"]),
+            constants=replace(costs.constants, tapered=costs.constants.tapered * factor["between"]),
+            contention=costs.contention * factor["contention"],
+            host_time=costs.host_time * factor["issuing"],
+            products=factor["products"],
         )
-        rate = replace(found.rate, value=found.rate.value * factor["products"])
-        assert np.allclose(drawn.steps[row], step_time(other, found.layouts), rtol=1e-12)
+        seconds = step_time(replace(question, costs=other), found.layouts)
+        assert np.allclose(drawn.steps[row], seconds, rtol=1e-12)
 
 
 def test_sigmas_follow_the_kind_of_source():
@@ -96,7 +95,7 @@ def test_sigmas_follow_the_kind_of_source():
     assert {assumed.inside, assumed.between, assumed.products} == {RELATIVE["assumed"]}
 
 
-@pytest.mark.parametrize("name", sorted(set(Inputs.__dataclass_fields__)))
+@pytest.mark.parametrize("name", sorted(set(Factors.__dataclass_fields__)))
 def test_each_input_matters_at_full_fidelity(name):
     found = ranking(MEASURED, gpus=16)
     drawn = draw(found, uncertain=replace(CERTAIN, **{name: 0.3}), samples=20)
@@ -117,8 +116,8 @@ def test_samples_of_a_measured_table_are_the_step_with_its_times_multiplied():
     factors = np.array([[0.5], [1.0], [2.0]])
 
     def steps(factor):
-        tables = tuple(replace(table, factor=factor) for table in found.job.tables)
-        return step_time(replace(found.job, tables=tables), found.layouts)
+        tables = tuple(replace(table, factor=factor) for table in found.job.costs.tables)
+        return step_time(replace(found.job, costs=replace(found.job.costs, tables=tables)), found.layouts)
 
     assert np.array_equal(steps(factors), np.stack([steps(float(factor)) for factor in factors[:, 0]]))
     assert np.all(np.diff(steps(factors), axis=0) >= 0)

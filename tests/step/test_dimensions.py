@@ -8,15 +8,16 @@ import pytest
 
 from machines import gpt, job
 from perfmodel.costs.bandwidth import shared_between
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.costs.ring import all_gather, all_reduce, reduce_scatter
 from perfmodel.models import model
 from perfmodel.parallel import settings
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Optimizer
-from perfmodel.step import activations, peak_memory
+from perfmodel.step import activations, layer_traffic, peak_memory
 from perfmodel.step import traffic as sending
-from perfmodel.step.flops import GemmRate, compute_time, hardware_flops, model_flops
+from perfmodel.step.flops import compute_time, hardware_flops, model_flops
 from perfmodel.step.memory import occupy
 from perfmodel.step.traffic import communicate, traffic
 
@@ -31,7 +32,12 @@ RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 @pytest.fixture
 def question(monkeypatch):
     """A job whose sizes, bandwidths and FLOPs carry units; constants in bytes an element get theirs too."""
-    constants = ((sending, "_FP32"), (peak_memory, "_FP32"), *((activations, n) for n in ("_FP32", "_MASK", "_TOKEN")))
+    constants = (
+        (layer_traffic, "FP32"),
+        (sending, "FP32"),
+        (peak_memory, "_FP32"),
+        *((activations, n) for n in ("_FP32", "_MASK", "_TOKEN")),
+    )
     for module, name in constants:
         monkeypatch.setattr(module, name, getattr(module, name) * BYTE)
     sized = {
@@ -45,10 +51,10 @@ def question(monkeypatch):
         sizes = ("activation_bytes", "weight_bytes", "gradient_bytes", "reserve", "communicator_buffer")
         given = {name: getattr(PLAIN, name) * BYTE for name in sizes}
         found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **{"fidelity": "flat"} | chosen)
-        bandwidths = found.bandwidths
+        bandwidths = found.costs.bandwidths
         rate = BYTE / SECOND
         rates = {name: getattr(bandwidths, name) * rate for name in ("inside", "between", "links")}
-        return replace(found, bandwidths=replace(bandwidths, **rates))
+        return replace(found, costs=replace(found.costs, bandwidths=replace(bandwidths, **rates)))
 
     return build
 

@@ -21,7 +21,7 @@ MODELS = {"gpt": gpt(layers=3), "llama": models.load("llama-3-8b")}
 def split(grid, model=MODELS["gpt"], where=None, **settings):
     """The waits of a grid, the prediction, and all that it sends."""
     job = Job.of(model, where or machine(8), batch=1024, settings=Settings(fidelity="full", **settings))
-    layout, rate = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1), job.costs.rate
+    layout = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1)
     prediction = predict(job, layout)
     return waits(job, layout, float(prediction.exposed_communication)), prediction, communicate(job, layout)
 

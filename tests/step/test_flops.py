@@ -85,10 +85,10 @@ def test_a_flat_103_tflops_a_gcd_gives_frontier_s_computation_times():
 
 def test_the_measured_rate_goes_before_an_efficiency_of_the_peak():
     where = machine(gemm=80e12)
-    assert gemm_rate(job(where=where)).value == 80e12
-    assert gemm_rate(job(where=where)).origin == "measured GEMM rate in bf16, assumed [T]"
+    assert gemm_rate(where).value == 80e12
+    assert gemm_rate(where).origin == "measured GEMM rate in bf16, assumed [T]"
     device = replace(where.device, gemm=DtypeRates(), gemm_efficiency=replace(where.node.devices, value=0.5))
-    derived = gemm_rate(job(where=replace(where, device=device)))
+    derived = gemm_rate(replace(where, device=device))
     assert (derived.value, derived.origin) == (50e12, "0.5 x bf16 peak, assumed [T]")
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from machines import EVERY_SHAPE, gpt, machine
 from perfmodel import models
-from perfmodel.costs.gemm import Chip
 from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
@@ -19,6 +18,7 @@ from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.stages import computation, segments
 from perfmodel.step.timeline import chrome_trace, play
+from perfmodel.step.traffic import traffic
 
 SUBSETS = [frozenset(subset) for count in range(len(OVERLAPS) + 1) for subset in combinations(OVERLAPS, count)]
 GRIDS = [(1, 1, 64, 1), (4, 2, 8, 1), (2, 1, 16, 2), (1, 1, 1, 8), (8, 1, 1, 1), (1, 1, 1, 1)]
@@ -36,8 +36,7 @@ def asked(model, where=None, **settings):
 
 
 def parts_and_mode(job, layout):
-    chip = Chip.of(job.machine.device, gemm=job.costs.rate.value, host=job.settings.host_time)
-    return segments(job, layout, chip), Mode.of(layout, job.settings)
+    return segments(job, layout, traffic(job, layout)), Mode.of(job, layout)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
@@ -123,7 +122,6 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
         weight_cache=cache,
     )
     job = asked(MODELS["llama"])
-    rate = job.costs.rate
     whole = predict(job, many)
     for index in range(len(rows)):
         single = predict(job, many.take(index))

@@ -32,5 +32,4 @@ def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
 @pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])
 def test_the_search_ranks_by_the_step_that_is_shown(fidelity):
     question = job(fidelity=fidelity)
-    rate = None if fidelity == "paper" else question.costs.rate
     assert step_time(question, LAYOUT) == predict(question, LAYOUT).step

@@ -67,18 +67,18 @@ def test_slower_tables_never_make_a_faster_step():
     layouts = shapes(64)
     times = []
     for factor in (0.5, 1.0, 2.0):
-        tables = tuple(replace(table, factor=factor) for table in QUESTION.tables)
-        times.append(step_time(replace(QUESTION, tables=tables), layouts))
+        tables = tuple(replace(table, factor=factor) for table in QUESTION.costs.tables)
+        times.append(step_time(replace(QUESTION, costs=replace(QUESTION.costs, tables=tables)), layouts))
     assert np.all(np.diff(times, axis=0) >= 0)
     assert np.any(np.diff(times, axis=0) > 0)
 
 
 def test_the_search_finds_the_best_where_a_larger_call_takes_more_than_its_share():
     steep = tuple(
-        replace(each, logarithms=each.logarithms + 3 * np.arange(len(each.sizes))) for each in QUESTION.tables
+        replace(each, logarithms=each.logarithms + 3 * np.arange(len(each.sizes))) for each in QUESTION.costs.tables
     )
     fixed = replace(QUESTION.settings, fixed={"x": 1, "y": 2, "z": 2, "data": 1})
-    question = replace(QUESTION, batch=16, tables=steep, settings=fixed)
+    question = replace(QUESTION, batch=16, costs=replace(QUESTION.costs, tables=steep), settings=fixed)
     best = rank(question, Space(gpus=4, top=1))
     grid, most = best.layouts.take(0), MEASURED.device.memory.value
     tried = [

@@ -10,7 +10,7 @@ import private_slurm
 def pytest_collection_modifyitems(items):
     absent = "CI" not in os.environ and not private_slurm.installed()  # in CI nothing skips
     for item in items:
-        if "tests/slurm/" in item.path.as_posix():
+        if "tests/system/slurm/" in item.path.as_posix():
             item.add_marker(pytest.mark.slurm)
             item.add_marker(pytest.mark.skipif(absent, reason="slurm-wlm and munge are missing"))
 

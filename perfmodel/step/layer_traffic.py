@@ -1,0 +1,229 @@
+"""What the layers of a model send in a step, collective by collective.
+
+For a linear layer with local rows m/Gz (arXiv 2502.08145, Algorithm 1 and Eqs. 1 to 6):
+
+    all-gather of the weight over Z             k n / (Gx Gy) elements gathered         Eq. 1
+    reduce-scatter of its gradient over Z       k n / (Gx Gy)                           Eq. 2
+    all-reduce of the output over Y             m n / (Gz Gx)                           Eq. 3
+    all-reduce of the input gradient over X     m k / (Gz Gy)                           Eq. 4
+    all-reduce of the shard's gradient, data    k n / (Gx Gy Gz), once per step         Eq. 5
+
+A transposed layer exchanges X and Y. At paper fidelity this is done to the letter: the sizes change places in the
+whole hierarchy, as in the authors' scripts, although no rank moves. At flat and full fidelity each group keeps its
+ranks, and embedding, head and norms send too (norms their statistics, over the axis that splits their features).
+Gradients leave for data in buckets of many weights; at full fidelity, where a call has a start-up time, a layer's
+all-reduce is a share of one.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from perfmodel.costs.collective import Collective, Link, Role, Term
+from perfmodel.models.layers import Embedding, Head, Layer, Linear, Norm
+from perfmodel.models.model import Block
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.passes import Passes
+from perfmodel.parallel.sharding import sharded_parameters
+from perfmodel.step.links import links
+from perfmodel.units import Bytes, Number, Seconds
+
+FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32
+_LOSS_REDUCES = 3  # maximum, target logit, sum of exponentials (vocabulary-parallel cross-entropy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTraffic:
+    """What one layer kind sends in a step (nothing, for some)."""
+
+    block: Block
+    layer: Layer
+    sent: tuple[Collective, ...]
+
+    def seconds(self, role: Role) -> Seconds:
+        """Seconds of one pass of the layer that are sent in a role."""
+        total: Seconds = 0.0
+        for one in self.sent:
+            if one.role == role:
+                total = total + (one.each * one.time if one.each > 1 else one.time)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """What every layer of one job and layout shares, computed once.
+
+    The sizes are floats: dividing whole numbers would convert them anew in every term. `sharded`: elements on a
+    device of all weights and tables. `statistics`: buffers of norms.
+    """
+
+    job: Job
+    layout: Layout
+    x: Number
+    y: Number
+    z: Number
+    links: dict[str, Link]
+    accumulation: Number
+    rows: Number
+    passes: Passes
+    sharded: Number
+    statistics: dict[tuple[object, ...], Bytes] = field(default_factory=dict)
+
+
+def layers(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[LayerTraffic]:
+    """What each layer kind sends, in the order of the model; `groups`: the links of the layout."""
+    normal = _sharing(job, layout, groups)
+    transposed = _transposed(normal)
+    for block in job.model.blocks:
+        for layer, before in block.split():
+            sent: Iterator[Collective] = iter(())
+            if isinstance(layer, Linear):
+                sent = _linear(transposed if layer.transposed else normal, block, layer)
+            elif job.settings.fidelity != "paper":
+                sent = _around(normal, block, layer, before)
+            yield LayerTraffic(block=block, layer=layer, sent=tuple(sent))
+
+
+def _sharing(job: Job, layout: Layout, groups: dict[str, Link]) -> Sharing:
+    return Sharing(
+        job=job,
+        layout=layout,
+        x=1.0 * layout.x,
+        y=1.0 * layout.y,
+        z=1.0 * layout.z,
+        links=groups,
+        accumulation=job.accumulation(layout),
+        rows=job.rows(layout),
+        passes=Passes.of(layout),
+        sharded=sharded_parameters(job, layout),
+    )
+
+
+def _transposed(normal: Sharing) -> Sharing:
+    """The roles of x and y exchanged; at paper fidelity their sizes change places in the hierarchy too."""
+    exchanged = normal.layout.exchanged()
+    if normal.job.settings.fidelity == "paper":
+        groups = links(normal.job, exchanged)
+        groups |= {"x": replace(groups["x"], axis="y"), "y": replace(groups["y"], axis="x")}  # called by their ranks
+    else:
+        groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
+    return replace(normal, layout=exchanged, x=normal.y, y=normal.x, links=groups)
+
+
+def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
+    """The five collectives of a linear layer; a transposed layer comes with x and y already exchanged in `at`."""
+    sizes, part = at.job.settings, layer.weight / (at.x * at.y)
+    steps = block.repeat * at.accumulation
+    rows = at.rows * layer.positions
+    gathers = at.passes.gathers if block.checkpointed else at.passes.gathers_once
+    yield Collective(
+        layer=layer.name, role="gather", term="weight_gather", operation="all-gather", link=at.links["z"],
+        buffer=part * sizes.weight_bytes, calls=steps * gathers,
+    )  # fmt: skip
+    yield Collective(
+        layer=layer.name, role="reduce", term="forward_reduce", operation="all-reduce", link=at.links["y"],
+        buffer=rows * layer.outputs / at.x * sizes.activation_bytes,
+        calls=steps * at.passes.forward if block.checkpointed else steps,
+    )  # fmt: skip
+    yield Collective(
+        layer=layer.name, role="reduce_back", term="backward_reduce", operation="all-reduce", link=at.links["x"],
+        buffer=rows * layer.inputs / at.y * sizes.activation_bytes, calls=steps,
+    )  # fmt: skip
+    yield from _weight_gradient(at, layer.name, part, block.repeat)
+
+
+def _weight_gradient(
+    at: Sharing, name: str, elements: Number, repeat: int, term: Term | None = None
+) -> Iterator[Collective]:
+    """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end.
+
+    A bucket over data takes whole weights until it is full, or all there are.
+    """
+    sizes = at.job.settings
+    scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
+    yield Collective(
+        layer=name, role="scatter", term=term or "gradient_scatter", operation="reduce-scatter", link=at.links["z"],
+        buffer=scattered, calls=repeat * at.accumulation,
+    )  # fmt: skip
+    bucket = None
+    if sizes.fidelity == "full":
+        bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
+    yield Collective(
+        layer=name, role="data", term=term or "data_reduce", operation="all-reduce", link=at.links["data"],
+        buffer=summed, calls=repeat, bucket=bucket,
+    )  # fmt: skip
+
+
+def _around(at: Sharing, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
+    """What layers send that are not linear."""
+    if isinstance(layer, Embedding):
+        yield from _embedding(at, block, layer)
+    elif isinstance(layer, Head):
+        yield from _head(at, block, layer)
+    elif isinstance(layer, Norm) and not layer.grouped:
+        yield from _norm(at, block, layer, before)
+
+
+def _norm(at: Sharing, block: Block, layer: Norm, before: str) -> Iterator[Collective]:
+    """Statistics over the axis that splits the features, in fp32.
+
+    LayerNorm gathers a mean and a sum of squared deviations of every row and rank (joined after Chan, Golub and LeVeque
+    1983, no digits are lost), RMSNorm sums one number per row. Backward each sums as many numbers per row.
+    """
+    link, numbers = at.links[before], 2 if layer.bias else 1
+    steps = block.repeat * at.accumulation
+    summed = at.statistics.setdefault((numbers, layer.positions), at.rows * (layer.positions * numbers * FP32))
+    forward = steps * at.passes.forward if block.checkpointed else steps
+    gathered = at.statistics.setdefault((before, layer.positions), summed * link.size) if layer.bias else summed
+    yield Collective(
+        layer=layer.name, role="reduce", term="small", operation="all-gather" if layer.bias else "all-reduce",
+        link=link, buffer=gathered, calls=forward,
+    )  # fmt: skip
+    yield Collective(
+        layer=layer.name, role="wait", term="small", operation="all-reduce", link=link, buffer=summed, calls=steps
+    )
+
+
+def _table(at: Sharing, vocabulary: int, width: int) -> Number:
+    """Elements of a gathered part of a vocabulary table, whose rows are split over x and y."""
+    return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.x * at.y)
+
+
+def _embedding(at: Sharing, block: Block, layer: Embedding) -> Iterator[Collective]:
+    """Masked look-up in the part of the table held, summed over x and y; the gradient is gathered over y."""
+    part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
+    send = _of_table(at, block, layer)
+    gathered = part * at.job.settings.weight_bytes
+    yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
+    yield send(role="reduce", operation="all-reduce", link=at.links["xy"], buffer=hidden)
+    yield send(role="wait", operation="all-gather", link=at.links["y"], buffer=hidden)
+    yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
+
+
+def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
+    """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
+    part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
+    send = _of_table(at, block, layer)
+    gathered, joined = part * at.job.settings.weight_bytes, at.links["xy"]
+    loss = block.repeat * at.accumulation * _LOSS_REDUCES
+    yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
+    yield send(role="reduce", operation="all-gather", link=at.links["y"], buffer=hidden)
+    yield send(
+        role="reduce", operation="all-reduce", link=joined, buffer=at.rows * FP32, calls=loss, each=_LOSS_REDUCES
+    )
+    yield send(role="reduce_back", operation="all-reduce", link=joined, buffer=hidden)
+    if not layer.tied:
+        yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
+
+
+def _hidden(at: Sharing, width: int) -> Bytes:
+    """Bytes of hidden states that no axis but Z and data splits."""
+    return at.rows * width * at.job.settings.activation_bytes
+
+
+def _of_table(at: Sharing, block: Block, layer: Embedding | Head) -> Callable[..., Collective]:
+    """Makes collectives of an embedding or a head that every micro-step sends."""
+    return partial(Collective, layer=layer.name, term="vocabulary", calls=block.repeat * at.accumulation)
