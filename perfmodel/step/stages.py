@@ -56,7 +56,7 @@ class Segment:
     checkpointed: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Pending:
     """Computation and statistics of layers that wait for the linear layer to come."""
 

@@ -40,7 +40,7 @@ def within(at=AT, *, size=4, inner=1, bandwidth=225e9):
     return route(at, inner=inner, size=size, inside=True, bandwidth=bandwidth)
 
 
-def path_of(where, *, inner, size, gpus):
+def route_of(where, *, inner, size, gpus):
     bandwidths = Bandwidths.of(where)
     shape = {"inner": inner, "size": size, "gpus": gpus}
     inside, bandwidth = bandwidths.contained(**shape), bandwidths.of_group(**shape)
@@ -59,14 +59,14 @@ def groups(draw):
 @given(groups(), SIZES)
 def test_one_rank_communicates_nothing(group, size):
     where, shape = group
-    along = path_of(where, **shape | {"size": 1})
+    along = route_of(where, **shape | {"size": 1})
     assert [float(call(size, along)) for call in OPERATIONS] == [0, 0, 0]
 
 
 @given(groups(), SIZES, st.floats(1, 100))
 def test_more_bytes_are_never_faster(group, size, factor):
     where, shape = group
-    along = path_of(where, **shape)
+    along = route_of(where, **shape)
     for call in OPERATIONS:
         assert call(size * factor, along) >= call(size, along)
 
@@ -102,7 +102,7 @@ def test_lower_latency_is_never_slower(name, factor, size, inner, inside, sent):
 def test_a_ring_never_beats_its_bandwidth_nor_an_all_reduce_what_a_byte_must_cross(group, size):
     where, shape = group
     shape["size"] += 1
-    along = path_of(where, **shape | {"gpus": shape["inner"] * shape["size"]})
+    along = route_of(where, **shape | {"gpus": shape["inner"] * shape["size"]})
     share = (shape["size"] - 1) / shape["size"] * size
     assert all_gather(size, along) * along.bandwidth >= share * (1 - 1e-12)
     at = Constants.of(where)
@@ -114,12 +114,12 @@ def test_a_ring_never_beats_its_bandwidth_nor_an_all_reduce_what_a_byte_must_cro
 def test_a_row_of_a_batch_equals_the_single_call(found, size):
     where = found[0][0]
     shapes = [shape for _, shape in found]
-    many = path_of(where, **{name: np.array([shape[name] for shape in shapes]) for name in ("inner", "size", "gpus")})
+    many = route_of(where, **{name: np.array([shape[name] for shape in shapes]) for name in ("inner", "size", "gpus")})
     sizes = size * np.arange(1, len(shapes) + 1)
     for call in OPERATIONS:
         rows = np.broadcast_to(call(sizes, many), len(shapes))
         for row, shape in enumerate(shapes):
-            assert rows[row] == call(float(sizes[row]), path_of(where, **shape))
+            assert rows[row] == call(float(sizes[row]), route_of(where, **shape))
 
 
 def test_large_messages_take_bytes_over_bandwidth():
@@ -190,7 +190,7 @@ def test_hops_are_counted_by_what_the_ring_crosses():
 
 
 def test_a_group_that_straddles_a_border_crosses_it():
-    along = path(replace(AT, domain=6), inner=1, size=4, inside=False, bandwidth=70e9)
+    along = route(replace(AT, domain=6), inner=1, size=4, inside=False, bandwidth=70e9)
     assert along.nodes == 2
     assert along.ll == pytest.approx(2 * 6e-6 + 2 * 1e-6)
 
@@ -233,7 +233,7 @@ def test_constants_follow_from_the_profile():
 def test_every_field_of_a_path_is_a_number_for_every_machine():
     for where in profiles.names():
         machine_ = profiles.load(where)
-        along = path_of(machine_, inner=1, size=machine_.domain * 2, gpus=machine_.domain * 2)
+        along = route_of(machine_, inner=1, size=machine_.domain * 2, gpus=machine_.domain * 2)
         assert (
             not any(np.isnan(getattr(along, field.name)) for field in fields(Route))
             or machine_.network.topology == "none"
@@ -250,8 +250,8 @@ def test_the_formula_is_cheap_enough_for_the_search():
             plain = [np.asarray(one) if isinstance(one, Counting) else one for one in inputs]
             return np.asarray(getattr(function, method)(*plain, **options)).view(Counting)
 
-    along = path_of(machine(4), inner=np.array([1, 4]), size=np.array([8, 8]), gpus=np.array([64, 64]))
-    counted = nccl.Path(
+    along = route_of(machine(4), inner=np.array([1, 4]), size=np.array([8, 8]), gpus=np.array([64, 64]))
+    counted = nccl.Route(
         **{field.name: np.asarray(getattr(along, field.name)).view(Counting) for field in fields(Route)}
     )
     all_reduce(np.array([1e6, 1e7]).view(Counting), counted)

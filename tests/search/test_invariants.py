@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine, script_machine
+from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine, script_machine, with_bandwidths
 from perfmodel.costs import ring
 from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.costs.straddling import fewest_members
@@ -204,11 +204,11 @@ def test_at_paper_fidelity_it_holds_without_moving_the_places(model, where, layo
 
 @given(jobs("flat", "paper"), one_layout(), st.floats(1e-3, 1e3))
 def test_below_full_fidelity_scaling_bytes_and_bandwidths_together_changes_nothing(question, layout, factor):
-    settings, bandwidths = question.settings, question.bandwidths
+    settings, bandwidths = question.settings, question.costs.bandwidths
     sizes = {name: factor * getattr(settings, name) for name in ("activation_bytes", "weight_bytes", "gradient_bytes")}
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)
     rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between", "links")}
-    scaled = replace(question, settings=settings, bandwidths=replace(bandwidths, **rates))
+    scaled = with_bandwidths(replace(question, settings=settings), **rates)
     before, after = communicate(question, layout), communicate(scaled, layout)
     for name in ("weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce"):
         assert getattr(after, name) == pytest.approx(getattr(before, name))
@@ -216,8 +216,8 @@ def test_below_full_fidelity_scaling_bytes_and_bandwidths_together_changes_nothi
 
 @given(JOBS, one_layout(), st.sampled_from(["inside", "between"]), st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(question, layout, name, factor):
-    faster = replace(question.bandwidths, **{name: factor * getattr(question.bandwidths, name)})
-    before, after = communicate(question, layout), communicate(replace(question, bandwidths=faster), layout)
+    faster = with_bandwidths(question, **{name: factor * getattr(question.costs.bandwidths, name)})
+    before, after = communicate(question, layout), communicate(faster, layout)
     assert all(after_ <= before_ for before_, after_ in zip(terms(before).values(), terms(after).values(), strict=True))
 
 
@@ -227,7 +227,7 @@ def device_links(where):
 
 @given(JOBS, one_layout())
 def test_no_collective_beats_the_links_of_a_device_or_the_way_out_of_a_node(question, layout):
-    bandwidths, domain = question.bandwidths, question.machine.domain
+    bandwidths, domain = question.costs.bandwidths, question.machine.domain
     for collective in traffic(question, layout):
         link = collective.link
         if link.size == 1:

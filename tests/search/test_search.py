@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine
+from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine, with_bandwidths
 from perfmodel import models
 from perfmodel.errors import UsageError
 from perfmodel.machines import profiles
@@ -94,8 +94,8 @@ def test_ties_go_to_less_memory_then_larger_data_z_y_then_placement_micro_batch_
 def test_grids_of_equal_time_stand_in_order_of_memory_and_then_of_data_z_and_y():
     # Links so fast that nothing takes time.
     question = job(linears(*four_layers(4096)), machine(64), fidelity="paper")
-    still = replace(question.bandwidths, inside=np.full_like(question.bandwidths.inside, np.inf))
-    found = rank(replace(question, bandwidths=still), Space(gpus=4, top=ALL))
+    still = with_bandwidths(question, inside=np.full_like(question.costs.bandwidths.inside, np.inf))
+    found = rank(still, Space(gpus=4, top=ALL))
     assert set(found.prediction.step.tolist()) == {0.0}
     rows = [found.layouts.take(i) for i in range(len(found))]
     keys = [(found.prediction.memory.total[i], -row.data, -row.z, -row.y) for i, row in enumerate(rows)]

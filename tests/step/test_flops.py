@@ -7,6 +7,7 @@ import pytest
 
 from machines import four_layers, gpt, job, linears, machine
 from perfmodel import models
+from perfmodel.costs.gemm import gemm_rate
 from perfmodel.errors import PerfmodelError
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import DtypeRates
@@ -14,7 +15,7 @@ from perfmodel.models.model import closed_form_flops
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import RECOMPUTES
-from perfmodel.step.flops import compute_time, gemm_rate, hardware_flops, model_flops, utilization
+from perfmodel.step.flops import compute_time, hardware_flops, model_flops, utilization
 
 NONE, SELECTIVE, FULL = range(len(RECOMPUTES))
 

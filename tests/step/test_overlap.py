@@ -13,6 +13,7 @@ from perfmodel import models
 from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.settings import OVERLAPS, Settings
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time
@@ -165,8 +166,8 @@ def test_full_recomputation_runs_the_blocks_once_more():
         asked(MODELS["gpt"]), Layout(x=1, y=1, z=4, data=1, placement=0, micro_batch=1, recompute=2, weight_cache=1)
     )
     rerun = sum(s.repeat * stage.forward for s in parts if s.checkpointed for stage in s.stages)
-    plain = computation(parts, full=0.0, selective=0.0)
-    assert computation(parts, full=mode.full, selective=mode.selective) == pytest.approx(plain + rerun)
+    plain = computation(parts, Passes.of(Layout(x=1, y=1, z=4, data=1)))
+    assert computation(parts, mode.passes) == pytest.approx(plain + rerun)
 
 
 def test_a_trace_has_every_event_once_with_its_duration():

@@ -10,7 +10,8 @@ from perfmodel.models.layers import Linear
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import BUCKET, RECOMPUTES, WEIGHT_CACHES
-from perfmodel.step.traffic import communicate, links, ring_latency, traffic
+from perfmodel.step.links import links
+from perfmodel.step.traffic import communicate, ring_latency, traffic
 
 AXONN, PAPER = NAMED_PLACEMENTS["axonn"][0], NAMED_PLACEMENTS["paper"][0]
 FULL, FORWARD = RECOMPUTES.index("full"), WEIGHT_CACHES.index("forward")
@@ -306,7 +307,7 @@ def test_the_latency_of_a_ring_is_its_hops_times_theirs():
     layout = Layout(x=1, y=1, z=8, data=1)
     sent = [entry for entry in traffic(asked, layout) if entry.link.axis == "z"]
     rounds = sum(float(entry.calls) * (2 if entry.operation == "all-reduce" else 1) for entry in sent)
-    assert ring_latency(asked, layout) == pytest.approx(rounds * (2 * 5e-6 + 5 * 1e-6))
+    assert ring_latency(asked, traffic(asked, layout)) == pytest.approx(rounds * (2 * 5e-6 + 5 * 1e-6))
 
 
 def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
@@ -314,8 +315,8 @@ def test_an_all_reduce_goes_round_twice_and_one_rank_not_at_all():
     calls = sum(
         float(entry.calls) for entry in traffic(asked, Layout(x=1, y=1, z=1, data=4)) if entry.link.axis == "data"
     )
-    assert ring_latency(asked, Layout(x=1, y=1, z=1, data=4)) == pytest.approx(calls * 2 * 3 * 1e-6)
-    assert ring_latency(asked, Layout(x=1, y=1, z=1, data=1)) == 0
+    assert ring_latency(asked, traffic(asked, Layout(x=1, y=1, z=1, data=4))) == pytest.approx(calls * 2 * 3 * 1e-6)
+    assert ring_latency(asked, traffic(asked, Layout(x=1, y=1, z=1, data=1))) == 0
 
 
 def over_data(layer, repeat, **question):

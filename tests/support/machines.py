@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from perfmodel.machines.machine import (
@@ -128,6 +129,12 @@ def gpt(layers=4, hidden=1024, heads=16, vocabulary=51200, sequence=1024, **othe
 def job(model=None, where=None, *, batch=64, sequence=None, **settings):
     """A job on the small decoder and a node of four unless told otherwise."""
     return Job.of(model or gpt(), where or machine(), batch=batch, sequence=sequence, settings=Settings(**settings))
+
+
+def with_bandwidths(question, **figures):
+    """The same job where some figures of its bandwidths are others."""
+    costs = question.costs
+    return replace(question, costs=replace(costs, bandwidths=replace(costs.bandwidths, **figures)))
 
 
 def golden(name):
