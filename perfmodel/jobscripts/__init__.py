@@ -1,1 +1,4 @@
-"""Job scripts: what a machine's scheduler, a framework and a grid need to be told, as text."""
+"""Job scripts: a grid, an allocation and a framework, as the text that a scheduler takes.
+
+It may import the rooms search, step, parallel, logs, costs, models and machines, and the base modules.
+"""

@@ -1,9 +1,11 @@
 """4D-parallel training on torch.distributed: any grid that the model ranks, run for real.
 
-The only package of the project that imports torch (`pip install 'perfmodel[launch]'`). Read in this order: `groups`
-(who talks to whom), `schedule` (when a weight is gathered and its gradient scattered), `linear` (the algorithm),
-then the layers around it; docs/parallelism.md walks through them.
+The only package of the project that imports torch (`pip install 'perfmodel[launch]'`). Read in this order:
+`training.groups` (who talks to whom), `training.schedule` (when a weight is gathered and its gradient scattered),
+`layers.linear` (the algorithm), then the layers around it; docs/parallelism.md walks through them.
 
 X, Y, Z are the paper's: a normal linear layer splits its inputs over Y and its outputs over X, Z shards every weight
 once more and, with data, splits the batch. AxoNN calls X row (`G_intra_r`), Y column, Z depth.
+
+It may import the rooms search, step, parallel, logs, costs, models and machines, and the base modules.
 """

@@ -1,1 +1,4 @@
-"""Logs of benchmarks of collectives, read into the tables of a profile."""
+"""Logs of benchmarks of collectives, read into the tables of a machine profile.
+
+It may import the rooms costs, models and machines, and the base modules.
+"""

@@ -1,1 +1,4 @@
-"""What a model runs on: device, node, fabric, network, scheduler, and profiles whose figures carry their sources."""
+"""What the model runs on: machine profiles, whose every figure carries its source.
+
+It may import no other room, only the base modules.
+"""

@@ -1,4 +1,7 @@
-"""Find and read models: known by name, our own YAML, or the config.json of a Hugging Face model."""
+"""What is trained: models known by name, our own YAML, or the config.json of a Hugging Face model.
+
+It may import no other room, only the base modules.
+"""
 
 import os
 from pathlib import Path

@@ -1,1 +1,4 @@
-"""How a model is spread: layout, ranks, settings, the rules that a grid must keep, shards."""
+"""How a model is spread: the grid, its groups of ranks, its settings, and the rules that it must keep.
+
+It may import the rooms costs, models and machines, and the base modules.
+"""

@@ -1,1 +1,4 @@
-"""Predictions beside measured and published steps, and calibration."""
+"""Predictions held against measured and published steps, and calibration on such steps.
+
+It may import the rooms search, step, parallel, logs, costs, models and machines, and the base modules.
+"""

@@ -1,1 +1,4 @@
-"""Pictures drawn with matplotlib."""
+"""Pictures drawn with matplotlib.
+
+Of the program it may import nothing else.
+"""

@@ -1,1 +1,4 @@
-"""Records as tables for a terminal."""
+"""Records as tables for a terminal.
+
+Of the program it may import nothing else.
+"""

@@ -1,1 +1,4 @@
-"""Processes that run grids: launching, environment, results."""
+"""The processes that run grids, one for each rank: started, watched, timed and ended.
+
+Of the launcher it may import layers and training.
+"""

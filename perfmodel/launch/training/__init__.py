@@ -1,1 +1,4 @@
-"""Training on a grid: groups, schedule, parameters, gradients, checkpoints."""
+"""Training on a grid: groups, schedule of collectives, parameters, gradients, checkpoints.
+
+Of the launcher it may import nothing else.
+"""
