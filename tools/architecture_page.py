@@ -19,8 +19,8 @@ LIBRARY, LAUNCHER, PROGRAM = "perfmodel", "perfmodel.launch", "perfmodel_cli"
 _FOLDERS = {LIBRARY: ROOT / "perfmodel", LAUNCHER: ROOT / "perfmodel" / "launch", PROGRAM: ROOT / "cli/perfmodel_cli"}
 _BASE_ALONE = "It may import no other room, only the base modules."
 _INSIDE = {LAUNCHER: "launcher", PROGRAM: "program"}
-# What a page names between backticks that is a path: it has a slash, or an ending that only files have.
-_PATH = re.compile(r"`([\w.{},*-]+/[\w./{},*-]*|[\w.-]+\.(?:py|md|yaml|toml))`")
+# What a page names between backticks that has a slash is a path, unless it begins as an option or an address does.
+_PATH = re.compile(r"`([\w.*]+/[\w./*-]*)`")
 
 
 @cache
@@ -107,14 +107,22 @@ def _defines(path: Path) -> bool:
     return len(ast.parse(path.read_text(encoding="utf-8")).body) > 1
 
 
-def missing(text: str) -> list[str]:
-    """Paths named in a text that are no file of the project; NAME stands for any name, a star for any letters.
+def paths(text: str) -> list[str]:
+    """Paths that a text names between backticks, each once; NAME stands in them for any name.
 
-    >>> missing("`perfmodel/units.py`, `perfmodel/costs/NAME.py`, `docs/*.md`, `perfmodel/no.py`, `--x/y`")
-    ['perfmodel/no.py']
+    >>> paths("`perfmodel/units.py`, `docs/`, `units.py`, `--x/y`, `perfmodel/costs/NAME.py`, `docs/`")
+    ['perfmodel/units.py', 'docs/', 'perfmodel/costs/NAME.py']
     """
-    found = dict.fromkeys(path for path in _PATH.findall(text) if not path.startswith("-"))
-    return [path for path in found if not any(ROOT.glob(path.replace("NAME", "*").rstrip("/")))]
+    return list(dict.fromkeys(_PATH.findall(text)))
+
+
+def missing(text: str) -> list[str]:
+    """The paths of a text at which the project has nothing.
+
+    >>> missing("`perfmodel/units.py`, `perfmodel/costs/NAME.py`, `perfmodel/no.py`, `perfmodel/no/NAME.py`")
+    ['perfmodel/no.py', 'perfmodel/no/NAME.py']
+    """
+    return [path for path in paths(text) if not any(ROOT.glob(path.replace("NAME", "*").rstrip("/")))]
 
 
 TABLES = {"library": library, "program": program}
