@@ -1,4 +1,4 @@
-"""One grid explained: its terms add up to the prediction, its groups are those of the layout, and rejections are told."""
+"""One grid explained: terms add up to the prediction, groups are those of the layout, and rejections are told."""
 
 import json
 from dataclasses import asdict, fields
