@@ -17,6 +17,7 @@ WIDTH = 100
 HEAD = """# Commands
 
 Written by `python tools/cli_reference.py` from the program's own help; do not edit by hand.
+[Versions](versioning.md) says which changes of commands, options and JSON keys break, and how long an old key stays.
 """
 
 

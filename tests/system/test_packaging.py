@@ -100,5 +100,6 @@ def test_a_user_installs_four_packages(metadata):
 
 def test_the_sdist_can_be_tested(sdist_names):
     wanted = {"README.md", "LICENSE", "constraints.txt", "pyproject.toml", "tests/conftest.py", "tools/sizes.py"}
+    wanted |= {"CONTRIBUTING.md", "CHANGELOG.md", "tests/where.md", ".github/ISSUE_TEMPLATE/new-machine.yml"}
     pages = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")}
     assert wanted | pages <= sdist_names
