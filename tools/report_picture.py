@@ -1,6 +1,6 @@
 """docs/report.png: the top of the report that docs/report.md asks for, as Chromium shows it.
 
-Run as `python tools/report_picture.py` to draw it anew; wants one of the browsers of tests/browser.py.
+Run as `python tools/report_picture.py` to draw it anew; wants one of the browsers of tests/support/browser.py.
 """
 
 import io
