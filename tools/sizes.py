@@ -1,4 +1,4 @@
-"""How long functions and files are: a report for a review, and the numbers that tests/system/test_architecture.py limits.
+"""How long functions and files are: a report for a review; tests/system/test_architecture.py sets limits to it.
 
 Run as `python tools/sizes.py perfmodel cli`.
 """
