@@ -18,6 +18,7 @@ from perfmodel.parallel.ranks import first_group
 from perfmodel.parallel.rules import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.search.no_answer import nearest_grid, refuse_count
 from perfmodel.search.search import Space, rank
+from perfmodel.search.terms import TERMS
 from perfmodel.step.flops import hardware_flops
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.step.overlap import Mode
@@ -30,13 +31,7 @@ from perfmodel.units import show
 
 _SHOWN_RANKS = 4
 _MEASURED = "measured table"
-_EQUATIONS = {
-    "weight_gather": "(1)",
-    "gradient_scatter": "(2)",
-    "forward_reduce": "(3)",
-    "backward_reduce": "(4)",
-    "data_reduce": "(5)",
-}
+_EQUATIONS = {term.key: f"({term.equation})" for term in TERMS if term.equation}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from perfmodel_cli import printing
-from perfmodel_cli.render import ranking
+from perfmodel_cli.render import cells as rendered
 
 NAMES = ("'[/bold]'", "'[red]q[/x]'", r'"\x1b[31mx"')
 ROWS = "\n".join(f"      - linear: {{name: {name}, inputs: 64, outputs: 64}}" for name in NAMES)
@@ -71,8 +71,8 @@ def test_a_ranking_is_as_wide_as_its_numbers_need_and_its_text_as_wide_as_the_wi
 
 def test_values_as_wide_as_they_come_are_never_cut(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    table = ranking.table_of("grid\nx,y,z,data", *"abcdefgh", wraps=False)
+    table = rendered.table_of("grid\nx,y,z,data", *"abcdefgh", wraps=False)
     cells = ["2147483647x1x1x1", *(f"{10.0**power:,.3f}" for power in range(8, 16))]
-    ranking.add_row(table, *cells)
+    rendered.add_row(table, *cells)
     printing.show({}, [], "table", lambda: table)
     assert capsys.readouterr().out.splitlines()[-2].split() == cells

@@ -4,9 +4,10 @@ import pytest
 
 from machines import job
 from perfmodel.errors import UsageError
-from perfmodel.search.records import largest_term, limit, sweep_record
+from perfmodel.search.answer_records import sweep_record
 from perfmodel.search.scaling import Batch, points
 from perfmodel.search.search import Space, rank
+from perfmodel.search.terms import largest_term, limit
 
 
 def answers(counts, batch, **chosen):

@@ -48,13 +48,9 @@ def calibrate(
     record = records.calibration_record(found)
     text = calibrated_profile.profile(found, machine, file, [measured])
     files.write_new(file, text)
-
-    def picture() -> object:
-        from perfmodel_cli.render import calibration
-
-        return calibration.calibration(record)
-
-    printing.show(record, record["parameters"], output.value, picture)
+    printing.show(
+        record, record["parameters"], output.value, lambda: printing.renderer("calibration_table").calibration(record)
+    )
     printing.tell(f"wrote {out}; to use it: --machine {file if file.parent != Path() else f'./{file}'}")
 
 

@@ -35,26 +35,22 @@ def compare(
     from perfmodel.validation import compare as validating
     from perfmodel.validation import records, step_files
     from perfmodel_cli import printing
-    from perfmodel_cli.plots import pictures
+    from perfmodel_cli.plots import picture_files
 
-    file = pictures.wanted(plot)
+    file = picture_files.wanted(plot)
     rows = step_files.read(Path(measured), machine=machine, model=model)
     found = validating.compare(rows)
     if not found.rows:
         raise nothing_left(found.problems, measured, "compare")
     tell_dropped(found.problems, found.dropped, sum(one.row.repetitions for one in found.rows) + found.dropped)
     record = records.record(found)
-
-    def picture() -> object:
-        from perfmodel_cli.render import validation
-
-        return validation.comparison(record)
-
-    printing.show(record, record["rows"], output.value, picture)
+    printing.show(
+        record, record["rows"], output.value, lambda: printing.renderer("comparison_tables").comparison(record)
+    )
     if file:
-        from perfmodel_cli.plots import validation
+        from perfmodel_cli.plots import measured_plot
 
-        validation.scatter(record, file)
+        measured_plot.scatter(record, file)
 
 
 @example("perfmodel validate")
@@ -74,13 +70,9 @@ def validate(
         raise UsageError(f"--bound is {bound}: wanted a share, such as 0.1")
     found, fits = published.validate(check), published.fits()
     record = records.published_record(found, bound, fits=fits, refitted=published.refitted(found, fits))
-
-    def picture() -> object:
-        from perfmodel_cli.render import validation
-
-        return validation.validation(record)
-
-    printing.show(record, record["rows"], output.value, picture)
+    printing.show(
+        record, record["rows"], output.value, lambda: printing.renderer("comparison_tables").validation(record)
+    )
     summary = record["summary"]
     if not summary["within_bound"]:
         raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")

@@ -39,13 +39,9 @@ def dryrun(
     from perfmodel_cli import printing
 
     record = beside_record(job, layout, rank, dry_run(job, layout, rank=rank))
-
-    def picture() -> object:
-        from perfmodel_cli.render import dryrun
-
-        return dryrun.dry_run(record)
-
-    printing.show(record, record["collectives"], output.value, picture)
+    printing.show(
+        record, record["collectives"], output.value, lambda: printing.renderer("dryrun_table").dry_run(record)
+    )
 
 
 def _chosen(question: Question, grid: str, gpus: int | None) -> "tuple[Job, Layout]":

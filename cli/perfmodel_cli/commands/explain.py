@@ -26,17 +26,17 @@ def explain(
 ) -> None:
     """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in."""
     from perfmodel.parallel import layout
+    from perfmodel.search import answer_records
     from perfmodel.search import explain as explaining
-    from perfmodel.search import records
 
     wanted = layout.parse_grid(grid)
     explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
     if timeline:
-        shown = records.timeline_record(explanation, *explaining.timeline(explanation))
+        shown = answer_records.timeline_record(explanation, *explaining.timeline(explanation))
         _tell_rejections(shown)
         show(shown, shown["events"], output, lambda: renderer("explanation").timeline(shown))
         return
-    record = records.explanation_record(explanation)
+    record = answer_records.explanation_record(explanation)
     show(record, record["collectives"], output, lambda: renderer("explanation").explanation(record))
 
 
@@ -52,14 +52,14 @@ def trace(
 
     from perfmodel.files import write_whole
     from perfmodel.parallel import layout
+    from perfmodel.search import answer_records
     from perfmodel.search import explain as explaining
-    from perfmodel.search import records
     from perfmodel.step.timeline import chrome_trace
 
     wanted = layout.parse_grid(grid)
     explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
     events, end = explaining.timeline(explanation)
-    of = records.question_record(explanation)
+    of = answer_records.question_record(explanation)
     _tell_rejections(of)
     write_whole(Path(file), json.dumps(chrome_trace(events, of), allow_nan=False) + "\n")
     typer.echo(f"wrote {len(events):,} events of a micro-step of {end:.4g} s to {file}")

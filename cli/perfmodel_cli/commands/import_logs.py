@@ -75,13 +75,7 @@ def machines_import(
     told = _told(operation, nodes, ranks, len(logs))
     found, record = _imported(kind, list(zip(logs, told, strict=True)), (base, out), buffers, date)
     _tell(found.problems, found.used)
-
-    def picture() -> object:
-        from perfmodel_cli.render import imports
-
-        return imports.imported(record)
-
-    printing.show(record, record["parts"], output.value, picture)
+    printing.show(record, record["parts"], output.value, lambda: printing.renderer("import_table").imported(record))
 
 
 def _check_date(text: str) -> None:

@@ -178,13 +178,9 @@ def _show(path: Path, results: Path, output: options.Format) -> None:
         printing.tell(problem)
     found = profile.write(lines, path, results)
     record = summary(lines, found, str(path), str(results))
-
-    def picture() -> object:
-        from perfmodel_cli.render import measure
-
-        return measure.measured(record)
-
-    printing.show(record, record["collectives"], output.value, picture)
+    printing.show(
+        record, record["collectives"], output.value, lambda: printing.renderer("measurement_table").measured(record)
+    )
 
 
 _POLL = 0.25  # seconds between looks at the file of results

@@ -26,12 +26,12 @@ def recommend(
     output: options.Output = options.Format.table,
 ) -> None:
     """Rank all ways to spread a model over some GPUs, and say why the others were turned down."""
-    from perfmodel.search import records
+    from perfmodel.search import answer_records
     from perfmodel.search.recommend import answer
 
     job = question.job(fix=fix, maximum=maximum)
     devices = gpu_count(job.machine.node_devices, gpus, nodes)
     wanted = options.tokens(tokens, "--tokens") if tokens else None
     ranking, beside = answer(job, question.space(devices, top), wanted, uncertain=uncertainty)
-    record = records.ranking_record(ranking, beside)
-    show(record, record["results"], output, lambda: renderer("ranking").ranking(record, ranking))
+    record = answer_records.ranking_record(ranking, beside)
+    show(record, record["results"], output, lambda: renderer("ranking_table").ranking(record, ranking))

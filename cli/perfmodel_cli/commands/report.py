@@ -91,7 +91,7 @@ def _made(question: Question, asked: _Asked) -> Any:
     """Everything that the page shows."""
     from perfmodel.costs import profile_record
     from perfmodel.machines import records
-    from perfmodel_cli.report import data
+    from perfmodel_cli.report import page_contents
     from perfmodel_cli.report.page import Report
 
     wanted = options.tokens(asked.tokens, "--tokens") if asked.tokens else None
@@ -100,15 +100,15 @@ def _made(question: Question, asked: _Asked) -> Any:
     devices = gpu_count(job.machine.node_devices, asked.gpus, asked.nodes)
     listed = options.devices(asked.gpus_list, "--gpus-list") if asked.gpus_list else _around(devices)
     space = question.space(devices, asked.top)
-    ranking, record = data.ranked(job, space, wanted, uncertain=asked.uncertainty)
-    comparison, problems = data.compared(reading) if reading else (None, ())
-    parts, note = data.breakdown(ranking, record)
+    ranking, record = page_contents.ranked(job, space, wanted, uncertain=asked.uncertainty)
+    comparison, problems = page_contents.compared(reading) if reading else (None, ())
+    parts, note = page_contents.breakdown(ranking, record)
     figures = [*records.machine_figures(job.machine), *records.timing_figures(job.machine)]
     return Report(
         ranking=record,
         parts=parts,
         parts_note=note,
-        scaling=data.scaling(job, space, listed),
+        scaling=page_contents.scaling(job, space, listed),
         machine=profile_record.machine_record(job.machine) | {"figures": figures},
         settings=_settings(question, asked, ranking)
         | {key: record[key] for key in ("compute_source", "bandwidth_source")},
@@ -134,7 +134,7 @@ def _around(devices: int) -> list[int]:
 def _settings(question: Question, asked: _Asked, ranking: "Ranking") -> dict[str, Any]:
     """The command line, its options with what was not given too, and the settings that they come to."""
     from perfmodel import __version__
-    from perfmodel.search.records import settings_record
+    from perfmodel.search.answer_records import settings_record
 
     given = {word.split("=")[0] for word in sys.argv}
     rows = []

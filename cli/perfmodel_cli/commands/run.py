@@ -126,12 +126,7 @@ def _tell(text: str) -> None:
 def _show(rows: "list[Record]", output: options.Format) -> None:
     from perfmodel_cli import printing
 
-    def picture() -> object:
-        from perfmodel_cli.render import run
-
-        return run.runs(rows)
-
-    printing.show({"results": rows}, rows, output.value, picture)
+    printing.show({"results": rows}, rows, output.value, lambda: printing.renderer("run_table").runs(rows))
 
 
 def _end(rows: "list[Record]", wanted: int, stopped: int | None, *, kept: bool) -> None:

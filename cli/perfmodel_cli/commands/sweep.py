@@ -41,29 +41,23 @@ def sweep(
 ) -> None:
     """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
     devices = options.devices(gpus, "--gpus")
-    from perfmodel.search import records
+    from perfmodel.search import answer_records
     from perfmodel.search import scaling as sweeping
-    from perfmodel_cli.plots import pictures
+    from perfmodel_cli.plots import picture_files
 
-    wanted, file = sweeping.Batch(batch, batch_per_gpu), pictures.wanted(plot)
+    wanted, file = sweeping.Batch(batch, batch_per_gpu), picture_files.wanted(plot)
     asked = replace(question, batch=_any_batch(wanted, devices))
     job = asked.job(fix=fix, maximum=maximum)
     space = asked.space(devices[0], 1)
     found = list(_told(sweeping.points(job, space, devices, wanted), len(devices)))
     if not any(point.ranking for point in found):
         raise NoGridError(found[0].reason)
-    record = records.sweep_record(job, wanted, found)
-
-    def picture() -> object:
-        from perfmodel_cli.render import sweep
-
-        return sweep.sweep(record)
-
-    printing.show(record, record["points"], output.value, picture)
+    record = answer_records.sweep_record(job, wanted, found)
+    printing.show(record, record["points"], output.value, lambda: printing.renderer("sweep_table").sweep(record))
     if file:
-        from perfmodel_cli.plots import sweep
+        from perfmodel_cli.plots import scaling_plot
 
-        sweep.scaling(record, file)
+        scaling_plot.scaling(record, file)
 
 
 def _any_batch(wanted: "Batch", devices: list[int]) -> int:

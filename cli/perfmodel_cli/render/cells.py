@@ -1,7 +1,9 @@
 """Tables and lines of plain text: what every renderer is made of."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -9,6 +11,10 @@ from rich.text import Text
 
 from perfmodel.errors import printable
 from perfmodel.units import parse
+
+Record = Mapping[str, Any]
+
+EXACT = 6  # digits of a figure, so that it can be compared with its source
 
 
 def table_of(*columns: str, wraps: bool = True) -> Table:
@@ -42,6 +48,11 @@ def line(text: str, style: str = "") -> Text:
 def percent(value: float | None) -> str:
     """A share in percent, one decimal."""
     return "-" if value is None else f"{100 * value:.1f}"
+
+
+def grid_text(record: Record) -> str:
+    """A grid as Gx x Gy x Gz x Gdata."""
+    return "x".join(str(size) for size in record["grid"].values())
 
 
 _SHORT = 1 / 10  # seconds: the steps of a ranking that is shown in milliseconds

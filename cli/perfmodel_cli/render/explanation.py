@@ -7,10 +7,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from perfmodel.search.terms import TERMS
 from perfmodel.units import show
-from perfmodel_cli.render.cells import add_row, line, percent, table_of
-from perfmodel_cli.render.notes import grid_text
-from perfmodel_cli.render.ranking import TERMS, Record, heading
+from perfmodel_cli.render.cells import Record, add_row, grid_text, line, percent, table_of
+from perfmodel_cli.render.ranking_table import heading
 
 _SHOWN_EVENTS = 20  # at the begin and at the end of a timeline
 _BAR = 40
@@ -106,7 +106,7 @@ def _times(record: Record) -> Iterable[Text]:
 
 
 def _step(record: Record) -> Text:
-    parts = ", ".join(f"{name} {show(record['communication_s'][term], 's')}" for term, name in TERMS.items())
+    parts = ", ".join(f"{term.heading} {show(record['communication_s'][term.key], 's')}" for term in TERMS)
     if record["fidelity"] == "full":
         return line(
             f"Step {show(record['step_time_s'], 's')} = compute {show(record['compute_time_s'], 's')} + exposed "

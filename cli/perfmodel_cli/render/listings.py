@@ -9,8 +9,7 @@ from rich.text import Text
 from perfmodel.machines.collective_times import Timings
 from perfmodel.machines.machine import Machine
 from perfmodel.units import show
-from perfmodel_cli.render.cells import add_row, line, table_of
-from perfmodel_cli.render.ranking import _EXACT, Record
+from perfmodel_cli.render.cells import EXACT, Record, add_row, line, table_of
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:
@@ -35,13 +34,13 @@ def _timings(profile: Machine, timings: Timings) -> Iterable[Text | Table]:
     yield line(f"Times of {timings.operation}, {timings.shape}: {source}", style="bold")
     table = table_of("size", *(f"{row.nodes} nodes" if row.nodes > 1 else "1 node" for row in timings.rows))
     for place, size in enumerate(timings.sizes):
-        times = (show(row.times[place], "s", digits=_EXACT) for row in timings.rows)
-        add_row(table, show(size, "B", digits=_EXACT), *times)
+        times = (show(row.times[place], "s", digits=EXACT) for row in timings.rows)
+        add_row(table, show(size, "B", digits=EXACT), *times)
     yield table
 
 
 def _quantity(value: float, unit: str) -> str:
-    return f"{value:g}" if unit == "1" else show(value, unit, digits=_EXACT)
+    return f"{value:g}" if unit == "1" else show(value, unit, digits=EXACT)
 
 
 def model(record: Record) -> Group:
@@ -49,12 +48,12 @@ def model(record: Record) -> Group:
     closed = record["closed_form_parameters"]
     against = f" (closed form: {closed:,.0f})" if closed else ""
     flops = record["closed_form_step_flop_per_sequence"]
-    trained = f" (closed form: {show(flops, 'flop', digits=_EXACT)})" if flops else ""
+    trained = f" (closed form: {show(flops, 'flop', digits=EXACT)})" if flops else ""
     lines = [
         line(f"{record['model']}: {record['parameters']:,} parameters{against}", style="bold"),
         line(
-            f"{show(record['forward_flop_per_sequence'], 'flop', digits=_EXACT)} forward, "
-            f"{show(record['step_flop_per_sequence'], 'flop', digits=_EXACT)} a training step{trained}, "
+            f"{show(record['forward_flop_per_sequence'], 'flop', digits=EXACT)} forward, "
+            f"{show(record['step_flop_per_sequence'], 'flop', digits=EXACT)} a training step{trained}, "
             f"for a sequence of {record['sequence_length']} tokens"
         ),
     ]

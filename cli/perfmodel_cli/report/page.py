@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfmodel_cli.report import answer, checks, sources
+from perfmodel_cli.report import measured_section, scaling_section, sources_section
+from perfmodel_cli.report import recommendation_section as recommended
 from perfmodel_cli.report.html import Markup, element, joined, notes
 
 Record = Mapping[str, Any]
@@ -65,22 +66,22 @@ def _top(record: Record, title: str) -> Markup:
 def _sections(report: Report) -> list[Markup]:
     record = report.ranking
     sections = [
-        _section("answer", "Recommendation", answer.headline(record), answer.results(record),
-                 answer.baselines(record)),
+        _section("answer", "Recommendation", recommended.headline(record), recommended.results(record),
+                 recommended.baselines(record)),
         element("div",
-            _section("time", "Where the time goes", answer.times(record, report.parts),
+            _section("time", "Where the time goes", recommended.times(record, report.parts),
                      notes([report.parts_note])),
-            _section("memory", "Memory of a device", answer.memory(record)),
+            _section("memory", "Memory of a device", recommended.memory(record)),
             class_="beside"),
     ]  # fmt: skip
     if "uncertainty" in record:
-        sections.append(_section("sure", "How sure the order is", answer.uncertainty(record)))
-    sections.append(_section("scaling", "Scaling", checks.scaling(report.scaling)))
+        sections.append(_section("sure", "How sure the order is", recommended.uncertainty(record)))
+    sections.append(_section("scaling", "Scaling", scaling_section.scaling(report.scaling)))
     if report.comparison:
-        checked = checks.measured(report.comparison, report.problems)
+        checked = measured_section.measured(report.comparison, report.problems)
         sections.append(_section("measured", "Predicted and measured", checked))
-    sections.append(_section("machine", "The machine's figures", sources.machine(report.machine)))
-    sections.append(_section("settings", "Settings", sources.settings(report.settings)))
+    sections.append(_section("machine", "The machine's figures", sources_section.machine(report.machine)))
+    sections.append(_section("settings", "Settings", sources_section.settings(report.settings)))
     return sections
 
 

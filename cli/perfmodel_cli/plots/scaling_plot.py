@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfmodel_cli.plots.pictures import save
+from perfmodel_cli.plots.picture_files import save
 
 
 def scaling(record: Mapping[str, Any], path: Path) -> None:

@@ -6,16 +6,15 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.launch.processes.results import loss_text
+from perfmodel.search.terms import by_column
 from perfmodel.units import GIBI
-from perfmodel_cli.render.cells import Clock, add_row, line, percent, table_of
-from perfmodel_cli.render.ranking import Record
+from perfmodel_cli.render.cells import Clock, Record, add_row, line, percent, table_of
 
-# Where a step's collectives are, as the columns of a ranking name them.
+# Where a step's collectives are: headings of a ranking's columns, those of one kind alone, with operation and axis.
 _COLUMNS = {
-    "AG z": (("all-gather", "z"),),
-    "RS z": (("reduce-scatter", "z"),),
-    "AR\nx,y": (("all-reduce", "x"), ("all-reduce", "y")),
-    "AR\ndata": (("all-reduce", "data"),),
+    heading: tuple((terms[0].operation, axis) for axis in terms[0].axes)
+    for heading, terms in by_column().items()
+    if terms[0].operation
 }
 
 

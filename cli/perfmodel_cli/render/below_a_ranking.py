@@ -1,14 +1,11 @@
 """What stands below a ranking: what its best grid gives, what other strategies would take, how sure the order is."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rich.text import Text
 
 from perfmodel.units import parse, show
-from perfmodel_cli.render.cells import line
-
-Record = Mapping[str, Any]
+from perfmodel_cli.render.cells import Record, grid_text, line
 
 _DAY, _HOUR = parse("24 h", "s"), parse("1 h", "s")
 
@@ -25,11 +22,6 @@ def beside(record: Record) -> Iterable[Text]:
         yield line(f"The best grid against: {'; '.join(map(_baseline, record['baselines']))}")
     if "uncertainty" in record:
         yield from map(line, _uncertainty(record["uncertainty"]))
-
-
-def grid_text(record: Record) -> str:
-    """A grid as Gx x Gy x Gz x Gdata."""
-    return "x".join(str(size) for size in record["grid"].values())
 
 
 def _throughput(best: Record) -> str:

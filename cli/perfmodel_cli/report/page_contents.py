@@ -6,15 +6,15 @@ from typing import Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.parallel.job import Job
+from perfmodel.search.answer_records import ranking_record, sweep_record
 from perfmodel.search.recommend import answer
-from perfmodel.search.records import ranking_record, sweep_record
 from perfmodel.search.scaling import Batch, points
 from perfmodel.search.search import Ranking, Space
 from perfmodel.step.exposed import waits
 from perfmodel.validation import compare, records
 from perfmodel.validation.measured_steps import Reading
 from perfmodel_cli.printing import nothing_left
-from perfmodel_cli.report.answer import CHARTED
+from perfmodel_cli.report.recommendation_section import CHARTED
 
 Record = dict[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfmodel_cli.plots.pictures import save
+from perfmodel_cli.plots.picture_files import save
 
 _COLOURS = 6  # groups that are told apart
 

@@ -1,15 +1,12 @@
 """A calibration as a table and lines."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import show
-from perfmodel_cli.render.cells import add_row, line, percent, table_of
-
-Record = Mapping[str, Any]
+from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 
 
 def calibration(record: Record) -> Group:

@@ -1,27 +1,21 @@
 """The answer of a report: the best grids in figures, in a table, and in bars of time and memory."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from perfmodel.search import result_columns
+from perfmodel.search.columns import Context
+from perfmodel.search.terms import MEMORY_TERMS, TERMS
 from perfmodel.units import GIBI, parse, show
 from perfmodel_cli.report.bars import Bar, Limit, Range, ranges, stacked
+from perfmodel_cli.report.declared_tables import declared_table
+from perfmodel_cli.report.figures import Record, grid_text, memory_text, seconds
 from perfmodel_cli.report.html import Cell, Markup, element, joined, notes, table
 from perfmodel_cli.report.svg import Series
 
-Record = Mapping[str, Any]
-
 CHARTED = 10  # grids that charts show
 _DAY = parse("24 h", "s")
-_TERMS = {
-    "weight_gather": "all-gather of weights over Z",
-    "gradient_scatter": "reduce-scatter of gradients over Z",
-    "forward_reduce": "all-reduce of outputs over X, Y",
-    "backward_reduce": "all-reduce of input gradients over X, Y",
-    "data_reduce": "all-reduce of gradients over data",
-    "vocabulary": "embedding and head",
-    "small": "norms, biases, the loss",
-}
 _COLOURS = ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8")
+_SENT = {term.key: term.meaning for term in TERMS}
 _COMPUTE = Series("compute", "computation", "c0")
 _WAITS = {
     "gathers": "waits for weights gathered over Z",
@@ -33,7 +27,7 @@ _WAITS = {
 }
 SERIES = (
     _COMPUTE,
-    *(Series(key, label, colour) for (key, label), colour in zip(_TERMS.items(), _COLOURS, strict=False)),
+    *(Series(key, label, colour) for (key, label), colour in zip(_SENT.items(), _COLOURS, strict=False)),
     *(Series(key, label, colour) for (key, label), colour in zip(_WAITS.items(), _COLOURS, strict=False)),
 )
 _KEPT = {
@@ -41,44 +35,15 @@ _KEPT = {
     "forward": "from its forward to its backward pass",
     "all": "for the whole micro-step",
 }
-_MEMORY = {
-    "weights": "weights",
-    "gradients": "gradients",
-    "optimizer": "optimizer state",
-    "activations": "activations",
-    "recomputed_block": "block being recomputed",
-    "gathered_weights": "weights gathered over Z",
-    "logits": "logits",
-    "communicators": "communicators",
-    "reserve": "reserve",
-}
 _LEGEND = (
     "exposed = communication that computation does not hide; columns named by a collective: all of it, hidden or not. "
     "Weight cache: how long a weight gathered over Z is kept."
 )
+# The legend and the bars leave out what is in flight, although it counts in the sum beside each bar.
+_DRAWN = {key: meaning for key, meaning in MEMORY_TERMS.items() if key != "in_flight"}
 _MEMORY_SERIES = [
-    Series(key, label, colour) for (key, label), colour in zip(_MEMORY.items(), ("c0", *_COLOURS), strict=True)
+    Series(key, meaning, colour) for (key, meaning), colour in zip(_DRAWN.items(), ("c0", *_COLOURS), strict=True)
 ]
-
-
-def grid_text(record: Record) -> str:
-    """A grid as Gx x Gy x Gz x Gdata."""
-    return "x".join(str(size) for size in record["grid"].values())
-
-
-def share(value: float | None) -> Cell:
-    """A share as a cell in percent."""
-    return Cell("-") if value is None else Cell(f"{100 * value:.1f} %", value)
-
-
-def seconds(value: float | None) -> Cell:
-    """A time as a cell."""
-    return Cell("-") if value is None else Cell(show(value, "s", digits=4) if value else "0", value)
-
-
-def memory_text(value: float) -> str:
-    """Bytes in GiB whatever their size, so that all can be compared at a glance."""
-    return f"{value / GIBI:.3g} GiB"
 
 
 def headline(record: Record) -> Markup:
@@ -114,27 +79,15 @@ def _tiles(record: Record, best: Record) -> Iterable[tuple[str, str]]:
 
 def results(record: Record) -> Markup:
     """All grids shown, with every term of the communication, hidden or not."""
-    heads = ["#", "grid x,y,z,data", "micro-batch x steps", "recomputation", "weight cache", "step", "compute",
-             "exposed", "MFU", "memory", "of capacity", *_TERMS.values(), "ranks, neighbours first"]  # fmt: skip
-    rows = [_result(result, record["memory_capacity_B"]) for result in record["results"]]
     turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "no rule"
     fate = (
         f"{record['searched']:,} grids searched, {record['feasible']:,} can run ({record['evaluated']:,} with all "
         f"micro-batches and recomputation modes); turned down by: {turned_down}."
     )
-    return joined([table("The fastest grids (select a heading to sort)", heads, rows), notes([fate, _LEGEND])])
-
-
-def _result(result: Record, capacity: float) -> list[Cell]:
-    sent = [seconds(result["communication_s"][term]) for term in _TERMS]
-    return [
-        Cell(result["rank"], result["rank"]), Cell(grid_text(result)),
-        Cell(f"{result['micro_batch']} x {result['accumulation_steps']}", result["micro_batch"]),
-        Cell(result["recompute"]), Cell(result["weight_cache"]), seconds(result["step_time_s"]),
-        seconds(result["compute_time_s"]), seconds(result["exposed_communication_time_s"]),
-        share(result["model_flops_utilization"]), Cell(memory_text(result["memory_B"]), result["memory_B"]),
-        share(result["memory_B"] / capacity), *sent, Cell(", ".join(result["placement"])),
-    ]  # fmt: skip
+    context = Context(record["fidelity"], capacity=record["memory_capacity_B"])
+    caption = "The fastest grids (select a heading to sort)"
+    made = declared_table(caption, result_columns.RESULT, "report", context, record["results"])
+    return joined([made, notes([fate, _LEGEND])])
 
 
 def baselines(record: Record) -> Markup:

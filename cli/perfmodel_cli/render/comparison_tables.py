@@ -1,16 +1,13 @@
 """Comparisons with measured and published figures, as Rich renderables."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from perfmodel.units import parse
-from perfmodel_cli.render.cells import add_row, line, table_of
-
-Record = Mapping[str, Any]
+from perfmodel_cli.render.cells import Record, add_row, grid_text, line, table_of
 
 _MEGABYTE = parse("1 MB", "B")
 _SHOWN = 40  # rows of a comparison that a table holds; CSV and JSON hold all
@@ -24,7 +21,7 @@ def comparison(record: Record) -> Group:
     table = table_of("line", "group", "grid", "micro\nbatch", "recom-\npute", "predicted s", "measured s", "error %")
     for row in shown:
         star = "*" if row["best_predicted_grid"] else ""
-        add_row(table, str(row["line"]), row["group"], _grid(row) + star, str(row["micro_batch"]), row["recompute"],
+        add_row(table, str(row["line"]), row["group"], grid_text(row) + star, str(row["micro_batch"]), row["recompute"],
             _figure(row["predicted_s"]), _figure(row["measured_s"]), _signed(row["error"]),
         )  # fmt: skip
     notes = [line(f"the {_SHOWN} worst of {len(rows)} rows; --format csv has all")] if many else []
@@ -84,7 +81,7 @@ def validation(record: Record) -> Group:
     for row in record["rows"]:
         overlap = "" if row["overlap"] == "all" else f", overlap {row['overlap']}"
         add_row(
-            table, row["check"], row["machine"], row["model"], str(row["gpus"]), _grid(row),
+            table, row["check"], row["machine"], row["model"], str(row["gpus"]), grid_text(row),
             f"{row['quantity']}{overlap}",
             _figure(row["predicted"]), _figure(row["published"]), row["unit"], _signed(row["error"]),
             "" if row["error_after_fit"] is None else _signed(row["error_after_fit"]),
@@ -123,10 +120,6 @@ def _errors(summary: Record) -> str:
         f"mean error {_share(summary['mape'])}, median {_share(summary['median'])}, bias {_signed(summary['bias'])} %, "
         f"{_share(summary['worst'])} at worst"
     )
-
-
-def _grid(row: Record) -> str:
-    return "x".join(str(size) for size in row["grid"].values())
 
 
 def _figure(value: float) -> str:

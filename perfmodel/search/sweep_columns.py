@@ -1,0 +1,92 @@
+"""The columns of a count of devices, declared once; those of its best grid (`result_columns`) follow them in a row."""
+
+from perfmodel.search.columns import Column, Place, Scaled
+from perfmodel.search.terms import largest_term, limit
+
+
+def _efficiency(scaled: Scaled) -> float | None:
+    here, first = scaled.tokens_per_device, scaled.first
+    return here / first if here and first else None
+
+
+POINT = (
+    Column(
+        key="gpus",
+        heading="devices",
+        meaning="devices in all",
+        value=lambda scaled: scaled.point.gpus,
+        places=(
+            Place(table="sweep", at=10, heading="GPUs"),
+            Place(table="report of scaling", at=10, kind="count"),
+        ),
+    ),
+    Column(
+        key="nodes",
+        heading="nodes",
+        meaning="nodes that have so many devices",
+        value=lambda scaled: -(-scaled.point.gpus // scaled.job.machine.node_devices),
+        places=(Place(table="sweep", at=20), Place(table="report of scaling", at=20, kind="count")),
+    ),
+    Column(
+        key="batch_sequences",
+        heading="batch",
+        meaning="sequences in a step, all devices together",
+        value=lambda scaled: scaled.point.batch,
+        places=(Place(table="sweep", at=30),),
+    ),
+    Column(
+        key="reason",
+        heading="reason",
+        meaning="why there is no answer, where there is none",
+        value=lambda scaled: scaled.point.reason,
+    ),
+    Column(
+        key="efficiency",
+        heading="efficiency",
+        meaning="tokens/s of a device against the first count that has an answer",
+        value=_efficiency,
+        places=(
+            Place(
+                table="sweep",
+                at=90,
+                heading="effi-\nciency %",
+                kind="share",
+                legend="efficiency = tokens a second and device against the first count with an answer",
+            ),
+            Place(table="report of scaling", at=80, kind="share"),
+        ),
+    ),
+    Column(
+        key="tokens_per_device_s",
+        heading="tokens per second and device",
+        unit="tokens/s",
+        meaning="tokens that one device trains in a second",
+        value=lambda scaled: scaled.tokens_per_device,
+    ),
+    Column(
+        key="limited_by",
+        heading="largest part",
+        meaning="compute, or the largest term of the communication where more of it is exposed",
+        value=lambda scaled: limit(scaled.result) if scaled.result else None,
+        places=(
+            Place(
+                table="sweep",
+                at=120,
+                heading="limited\nby",
+                kind="limit",
+                # What is exposed has to be known to read this sentence.
+                legend="exposed = communication that computation does not hide; limited by = compute, or the largest "
+                "term of the communication where more of it is exposed",
+            ),
+            Place(table="report of scaling", at=110, kind="limit"),
+        ),
+    ),
+    Column(
+        key="largest_communication",
+        heading="most sent",
+        meaning="the largest term of the communication, hidden or not",
+        value=lambda scaled: largest_term(scaled.result) if scaled.result else None,
+        places=(Place(table="sweep", at=130, heading="most\nsent", kind="term"),),
+    ),
+)
+"""Columns of a `Scaled`."""
