@@ -27,6 +27,14 @@ class PlacementChoice(StrEnum):
     any = "any"
 
 
+class BackendChoice(StrEnum):
+    """What carries the collectives."""
+
+    auto = "auto"
+    gloo = "gloo"
+    nccl = "nccl"
+
+
 class FidelityChoice(StrEnum):
     """How much of a step is modelled."""
 
@@ -117,6 +125,12 @@ Measured = Annotated[
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]
+Backend = Annotated[
+    BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
+]
+Steps = Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")]
+Warmup = Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")]
+RowModel = Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
 
 

@@ -1,14 +1,18 @@
 """The one place that prints: a record as JSON, its rows as CSV, or a picture of it for people."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from perfmodel.errors import PerfmodelError, printable
 
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
 _WIDEST = 10**6  # of what is measured
+_PATIENCE = 2.0  # seconds without a word
+MOST_PROBLEMS = 20  # of a file that are named one by one
+Item = TypeVar("Item")
 
 
 def show(record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], output: str, picture: Callable[[], Any]) -> None:
@@ -33,6 +37,30 @@ def renderer(name: str) -> ModuleType:
 def tell(text: str) -> None:
     """Say something beside the answer, on standard error."""
     sys.stderr.write(f"perfmodel: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """The same items, with a word after each on how many are done, once they have taken long."""
+    start = time.monotonic()
+    for done, item in enumerate(items, start=1):
+        if time.monotonic() - start > _PATIENCE and done < total:
+            tell(f"{done} of {total} {what} done")
+        yield item
+
+
+def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
+    """The first lines, and where there are more one that says how many.
+
+    >>> shortened(["a", "b", "c"], 2, "and {} more"), shortened(["a"], 2, "and {} more")
+    (['a', 'b', 'and 1 more'], ['a'])
+    """
+    return [*lines[:most], *([rest.format(len(lines) - most)] if len(lines) > most else [])]
+
+
+def grid_text(record: Mapping[str, Any]) -> str:
+    """The grid of a record as Gx x Gy x Gz x Gdata."""
+    return "x".join(str(size) for size in record["grid"].values())
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -67,14 +95,9 @@ def _print(picture: Any) -> None:
         console.print(part)
 
 
-_TOLD = 20  # problems of a file that are told one by one
-
-
 def tell_dropped(problems: Sequence[str], dropped: int, total: int) -> None:
     """Say what is wrong, and how many rows are left out."""
-    lines = list(problems[:_TOLD])
-    if len(problems) > _TOLD:
-        lines.append(f"and {len(problems) - _TOLD} more problems")
+    lines = shortened(problems, MOST_PROBLEMS, "and {} more problems")
     if dropped:
         lines.append(f"{dropped} of {total} rows left out")
     for line in lines:
@@ -83,4 +106,4 @@ def tell_dropped(problems: Sequence[str], dropped: int, total: int) -> None:
 
 def nothing_left(problems: Sequence[str], file: str, purpose: str) -> PerfmodelError:
     """The error of a file without a good row."""
-    return PerfmodelError("\n".join([*problems[:_TOLD], f"{file}: no row to {purpose}"]))
+    return PerfmodelError("\n".join([*problems[:MOST_PROBLEMS], f"{file}: no row to {purpose}"]))

@@ -1,23 +1,19 @@
-"""The options that every command about a training job shares, written once and added to a command's own.
+"""What every command about a training job is asked: the options of the job and of how its step is run and counted."""
 
-`@asks` gives a command the parameters of `Question` in front of its own, and hands it the filled Question;
-`@asks_for(Another)` does so with another record of options.
-"""
-
+import ctypes
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.errors import UsageError
 from perfmodel.parallel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
+from perfmodel_cli.option_groups import AxisLimits
 
 if TYPE_CHECKING:
     from perfmodel.parallel.job import Job
     from perfmodel.search.search import Space
-import ctypes
-from contextlib import suppress
 
 _AXES = ("x", "y", "z", "data")
 _AXONN = ",".join(sorted(AXONN_OVERLAPS))
@@ -53,13 +49,14 @@ class Question:
     contention: options.Contention = None
     ignore_memory: options.IgnoreMemory = False
 
-    def job(self, *, fix: str = "", maximum: str = "") -> "Job":
+    def job(self, limits: AxisLimits | None = None) -> "Job":
         """The job, its files read."""
         from perfmodel import models
         from perfmodel.machines import profiles
         from perfmodel.parallel.job import Job
 
         keep_freed_memory()
+        limits = limits or AxisLimits()
         settings = Settings(
             fidelity=self.fidelity.value,
             optimizer=self.optimizer,
@@ -71,8 +68,8 @@ class Question:
             flash_version=self.flash_version,  # type: ignore[arg-type]
             host_time=options.seconds(self.host_time, "--host-time") if self.host_time is not None else None,
             contention=self.contention,
-            fixed=options.assignments(fix, _AXES, "--fix"),
-            maximum=options.assignments(maximum, _AXES, "--max"),
+            fixed=options.assignments(limits.fix, _AXES, "--fix"),
+            maximum=options.assignments(limits.maximum, _AXES, "--max"),
             **self._element_sizes(),
         )
         machine = profiles.load(self.machine)
@@ -96,47 +93,6 @@ class Question:
     def _element_sizes(self) -> dict[str, Any]:
         sizes = options.assignments(self.element_bytes, tuple(_BYTES), "--bytes")
         return {_BYTES[name]: size for name, size in sizes.items()}
-
-
-def gpu_count(devices_per_node: int, gpus: int | None, nodes: int | None) -> int:
-    """Devices asked for, by --gpus or by --nodes."""
-    from perfmodel.parallel.layout import MOST_DEVICES
-
-    if (gpus is None) == (nodes is None):
-        raise UsageError("give either --gpus or --nodes")
-    name, count = ("--gpus", gpus) if gpus is not None else ("--nodes", nodes)
-    unit = 1 if gpus is not None else devices_per_node
-    if count is None or not 1 <= count <= MOST_DEVICES // unit:
-        raise UsageError(f"{name} is {count}, wanted 1 to {MOST_DEVICES // unit}")
-    return count * unit
-
-
-def asks_for(kind: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the fields of a record of options to a command's parameters; it is called with that record first.
-
-    A parameter of the command's own that has a field's name stands in its place, and goes to both.
-    """
-
-    def add(command: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(command).parameters.values())[1:]
-        fields = inspect.signature(kind).parameters
-        names, own_names = set(fields), {parameter.name for parameter in own}
-        shared = [parameter for parameter in fields.values() if parameter.name not in own_names]
-        keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*shared, *own)]
-
-        def run(**given: Any) -> None:
-            asked = kind(**{name: value for name, value in given.items() if name in names})
-            command(asked, **{name: value for name, value in given.items() if name in own_names})
-
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
-        return run
-
-    return add
-
-
-asks = asks_for(Question)
 
 
 def example(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -21,7 +21,7 @@ def calibrate(
     measured: options.Measured,
     machine: Annotated[str, typer.Option("--machine", help="The machine of all rows, whose profile is fitted.")],
     out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
-    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    model: options.RowModel = "",
     fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
     output: options.Output = options.Format.table,
 ) -> None:

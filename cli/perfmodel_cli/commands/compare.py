@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     measured: options.Measured,
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
-    model: Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")] = "",
+    model: options.RowModel = "",
     output: options.Output = options.Format.table,
     plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
 ) -> None:

@@ -7,7 +7,8 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options
 from perfmodel_cli.commands.run import need_torch
-from perfmodel_cli.question import Question, asks, example
+from perfmodel_cli.option_groups import asks
+from perfmodel_cli.question import Question, example
 
 if TYPE_CHECKING:
     from perfmodel.parallel.job import Job

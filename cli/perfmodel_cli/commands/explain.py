@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel_cli import options, printing
+from perfmodel_cli.option_groups import asks
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import Question, asks, example
+from perfmodel_cli.question import Question, example
 
 
 def add_to(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.units import count
 from perfmodel_cli import options, printing
 from perfmodel_cli.question import example
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from perfmodel.logs.combined import Combined
     from perfmodel.logs.samples import Log, Problem, Told
 
-_TOLD = 20  # problems that are told one by one
 _MOST = 1 << 20
 _SUFFIXES = (".yaml", ".yml")
 
@@ -72,9 +71,9 @@ def machines_import(
     if date:
         _check_date(date)
     kind = _kind({"--nccl-tests": nccl_tests, "--osu": osu, "--csv": table})
-    told = _told(operation, nodes, ranks, len(logs))
+    told = _from_options(operation, nodes, ranks, len(logs))
     found, record = _imported(kind, list(zip(logs, told, strict=True)), (base, out), buffers, date)
-    _tell(found.problems, found.used)
+    _tell_problems(found.problems, found.used)
     printing.show(record, record["parts"], output.value, lambda: printing.renderer("import_table").imported(record))
 
 
@@ -101,11 +100,11 @@ def _imported(
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(f"{files[1]!r} does not end in .yaml, by which --machine knows a profile of your own")
     machine = profiles.load(base)
-    key, names = overlay.source_key(machine), [log for log, _told in logs]
+    key, names = overlay.source_key(machine), [log for log, _ in logs]
     read = [_read(kind, log, told) for log, told in logs]
     found = combined.combine(read, machine, key, buffers.value)
     if not found.tables:
-        _tell(found.problems, found.used)
+        _tell_problems(found.problems, found.used)
         raise PerfmodelError(f"nothing to import in {', '.join(names)}: no row is left that a table could hold")
     facts = [fact for log in read for fact in log.facts]
     of = overlay.source(names, facts, _note(found, kind, buffers), date or overlay.written_on(names))
@@ -122,7 +121,7 @@ def _kind(given: dict[str, bool]) -> str:
     return wanted[0]
 
 
-def _told(operation: str, nodes: str, ranks: str, logs: int) -> "list[Told]":
+def _from_options(operation: str, nodes: str, ranks: str, logs: int) -> "list[Told]":
     """What the options say of each log."""
     from perfmodel.logs.samples import Told, operation_named
 
@@ -158,11 +157,10 @@ def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
     return f"medians of {found.used} samples of {kind[2:]}{placed}; {dropped} rows dropped"
 
 
-def _tell(problems: "Sequence[Problem]", used: int) -> None:
-    for problem in problems[:_TOLD]:
-        printing.tell(printable(str(problem)))
-    if len(problems) > _TOLD:
-        printing.tell(f"and {len(problems) - _TOLD} more problems")
+def _tell_problems(problems: "Sequence[Problem]", used: int) -> None:
+    named = [str(problem) for problem in problems]
+    for line in printing.shortened(named, printing.MOST_PROBLEMS, "and {} more problems"):
+        printing.tell(line)
     dropped = sum(problem.rows for problem in problems)
     if dropped:
         printing.tell(f"{dropped} row{'s' * (dropped > 1)} dropped, {used} times used")

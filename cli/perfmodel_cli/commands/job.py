@@ -2,20 +2,21 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError, printable
+from perfmodel_cli import printing
 from perfmodel_cli.commands.job_options import JobQuestion, ModeChoice
-from perfmodel_cli.question import asks_for, example
+from perfmodel_cli.option_groups import asks
+from perfmodel_cli.question import example
 
 if TYPE_CHECKING:
     from perfmodel.jobscripts.request import Request
 
-_TOLD = 3  # grids left out that are named
+_MOST_NAMED = 3  # grids left out
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(job)
 
 
-@asks_for(JobQuestion)
+@asks
 @example(
     "perfmodel job --model gpt-20b --machine perlmutter --gpus 256 --batch 2048 --account m1234 --time 00:30:00 --top 5"
 )
@@ -42,10 +43,8 @@ def job(
     from perfmodel.jobscripts.script import script
 
     layouts, left_out = question.layouts()
-    for reason in left_out[:_TOLD]:
-        _tell(f"left out {reason}")
-    if len(left_out) > _TOLD:
-        _tell(f"left out {len(left_out) - _TOLD} more grids")
+    for reason in printing.shortened(left_out, _MOST_NAMED, "{} more grids"):
+        printing.tell(f"left out {reason}")
     found = requests(question.plan(), layouts, question.allocation())
     if not out:
         typer.echo(script(found[0]), nl=False)
@@ -93,7 +92,3 @@ def _start(path: Path, request: "Request") -> None:
         done = subprocess.run(words, stdin=script if reads_input else subprocess.DEVNULL, check=False)  # noqa: S603
     if done.returncode:
         raise PerfmodelError(f"{command[0]} did not take {path}: it ended with {done.returncode}")
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(f"perfmodel: {printable(text)}\n")

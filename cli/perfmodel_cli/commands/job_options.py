@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import UsageError
-from perfmodel_cli import options
-from perfmodel_cli.question import Question, gpu_count
+from perfmodel_cli.option_groups import DeviceCount, StepCounts
+from perfmodel_cli.question import Question
 
 if TYPE_CHECKING:
     from perfmodel.jobscripts.build import Allocation
@@ -42,8 +42,7 @@ class JobQuestion(Question):
     """What runs, where, how much of it and for how long."""
 
     time: Annotated[str, typer.Option("--time", help="[days-]hours:minutes:seconds of the job.")]
-    gpus: options.Gpus = None
-    nodes: options.Nodes = None
+    count: DeviceCount
     grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata [default: the fastest].")] = ""
     top: Annotated[int | None, typer.Option("--top", min=1, help="So many of the fastest grids, not --grid.")] = None
     account: Annotated[str, typer.Option("--account", help="Who pays.")] = ""
@@ -54,8 +53,7 @@ class JobQuestion(Question):
     launcher: Annotated[LauncherChoice, typer.Option("--launcher", help="What trains.")] = LauncherChoice.perfmodel
     program: Annotated[str, typer.Option("--program", help="The launcher's program, instead of its usual one.")] = ""
     arguments: Annotated[str, typer.Option("--arguments", help="More for the program, as a shell reads it.")] = ""
-    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
-    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
+    step_counts: StepCounts
     setup: Annotated[
         list[str] | None,
         typer.Option("--setup", help="A command before the ranks start, not the profile's modules; repeatable."),
@@ -98,8 +96,8 @@ class JobQuestion(Question):
             job=self.job(),
             model=self.model,
             machine=self.machine,
-            steps=self.steps,
-            warmup=self.warmup,
+            steps=self.step_counts.steps,
+            warmup=self.step_counts.warmup,
             program=words(self.program, "--program") if self.program else (),
             arguments=words(self.arguments, "--arguments") if self.arguments else (),
         )
@@ -126,9 +124,9 @@ class JobQuestion(Question):
         from perfmodel.parallel.layout import parse_grid
 
         of_grid = int(parse_grid(self.grid).gpus) if self.grid else None
-        if of_grid is not None and self.gpus is None and self.nodes is None:
+        if of_grid is not None and self.count == DeviceCount():
             return of_grid
-        asked = gpu_count(machine.node_devices, self.gpus, self.nodes)
+        asked = self.count.of(machine.node_devices)
         if of_grid not in (None, asked):
             raise UsageError(f"{asked} devices, but --grid {self.grid} has {of_grid}")
         return asked

@@ -10,7 +10,6 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options, printing
 from perfmodel_cli.commands.run import need_torch
-from perfmodel_cli.commands.run_options import BackendChoice
 from perfmodel_cli.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
@@ -48,9 +47,7 @@ def machines_measure(
     dtypes: Annotated[
         str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is sent, too.")
     ] = "auto",
-    backend: Annotated[
-        BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
-    ] = BackendChoice.auto,
+    backend: options.Backend = options.BackendChoice.auto,
     output: options.Output = options.Format.table,
 ) -> None:
     """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
@@ -231,7 +228,7 @@ class Progress:
         while not self._end.wait(_POLL):
             self._bar.update(self._task, completed=min(time.monotonic() - self._began, self._asked.budget))
             for record in self._new():
-                self._tell(record)
+                self._announce(record)
 
     def _new(self) -> list[dict[str, Any]]:
         """Whole lines that have come since the last look."""
@@ -248,7 +245,7 @@ class Progress:
         except ValueError:
             return []
 
-    def _tell(self, record: dict[str, Any]) -> None:
+    def _announce(self, record: dict[str, Any]) -> None:
         from perfmodel.launch.measuring.points import point_of
 
         point, number = point_of(record), record.get("round")

@@ -3,8 +3,9 @@
 import typer
 
 from perfmodel_cli import options
+from perfmodel_cli.option_groups import Search, asks
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import Question, asks, example, gpu_count
+from perfmodel_cli.question import Question, example
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,22 +17,15 @@ def add_to(app: typer.Typer) -> None:
 @example("perfmodel recommend --model gpt-20b --machine perlmutter --gpus 256 --batch 2048")
 def recommend(
     question: Question,
-    gpus: options.Gpus = None,
-    nodes: options.Nodes = None,
-    top: options.Top = 10,
-    fix: options.Fix = "",
-    maximum: options.Maximum = "",
-    tokens: options.Tokens = "",
-    uncertainty: options.Doubt = False,
+    search: Search,
     output: options.Output = options.Format.table,
 ) -> None:
     """Rank all ways to spread a model over some GPUs, and say why the others were turned down."""
     from perfmodel.search import answer_records
     from perfmodel.search.recommend import answer
 
-    job = question.job(fix=fix, maximum=maximum)
-    devices = gpu_count(job.machine.node_devices, gpus, nodes)
-    wanted = options.tokens(tokens, "--tokens") if tokens else None
-    ranking, beside = answer(job, question.space(devices, top), wanted, uncertain=uncertainty)
+    job = question.job(search.limits)
+    devices, tokens = search.count.of(job.machine.node_devices), search.training_tokens()
+    ranking, beside = answer(job, question.space(devices, search.top), tokens, uncertain=search.uncertainty)
     record = answer_records.ranking_record(ranking, beside)
     show(record, record["results"], output, lambda: renderer("ranking_table").ranking(record, ranking))

@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,9 @@ import typer
 
 from perfmodel.errors import UsageError, printable
 from perfmodel_cli import options
-from perfmodel_cli.question import Question, asks, example, gpu_count
+from perfmodel_cli.option_groups import Search, asks, values
+from perfmodel_cli.printing import grid_text
+from perfmodel_cli.question import Question, example
 
 if TYPE_CHECKING:
     from perfmodel.search.search import Ranking
@@ -21,19 +24,13 @@ _SHARES, _MULTIPLES = (4, 2), (1, 2, 4)  # of --gpus: the counts of the scaling 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A command's own options, under the names that the command line gives them."""
+class PageOptions(Search):
+    """What is searched, and what the page shows beside the answer."""
 
-    gpus: int | None
-    nodes: int | None
-    top: int
-    fix: str
-    max: str
-    tokens: str
-    uncertainty: bool
-    gpus_list: str
-    measured: str
-    out: str
+    gpus_list: Annotated[
+        str, typer.Option("--gpus-list", help="Counts for the scaling plot [default: a quarter to 4 times --gpus].")
+    ] = ""
+    measured: options.Measured = ""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,35 +43,20 @@ def add_to(app: typer.Typer) -> None:
 def report(
     question: Question,
     out: Annotated[str, typer.Option("--out", help="The page to write, a name that ends in .html.")],
-    gpus: options.Gpus = None,
-    nodes: options.Nodes = None,
-    top: options.Top = 10,
-    fix: options.Fix = "",
-    maximum: options.Maximum = "",
-    tokens: options.Tokens = "",
-    uncertainty: options.Doubt = False,
-    gpus_list: Annotated[
-        str, typer.Option("--gpus-list", help="Counts for the scaling plot [default: a quarter to 4 times --gpus].")
-    ] = "",
-    measured: options.Measured = "",
+    search: PageOptions,
 ) -> None:
     """Write a recommendation and all that it rests on as one HTML page, which needs no network.
 
     The fastest grids, where their time and memory go, scaling, the machine's figures with sources, and the settings.
     """
     path = _page(out)
-    asked = _Asked(
-        gpus=gpus, nodes=nodes, top=top, fix=fix, max=maximum, tokens=tokens, uncertainty=uncertainty,
-        gpus_list=gpus_list, measured=measured, out=out,
-    )  # fmt: skip
     from perfmodel.files import write_whole
     from perfmodel_cli.report import page
 
-    made = _made(question, asked)
+    made = _made(question, search, out)
     write_whole(path, page.page(made))
     best = made.ranking["results"][0]
-    grid = "x".join(str(size) for size in best["grid"].values())
-    typer.echo(printable(f"wrote {out}: the fastest grid is {grid}, {best['step_time_s']:.4g} s a step"))
+    typer.echo(printable(f"wrote {out}: the fastest grid is {grid_text(best)}, {best['step_time_s']:.4g} s a step"))
 
 
 def _page(out: str) -> Path:
@@ -87,20 +69,20 @@ def _page(out: str) -> Path:
     return Path(out)
 
 
-def _made(question: Question, asked: _Asked) -> Any:
+def _made(question: Question, search: PageOptions, out: str) -> Any:
     """Everything that the page shows."""
     from perfmodel.costs import profile_record
     from perfmodel.machines import records
     from perfmodel_cli.report import page_contents
     from perfmodel_cli.report.page import Report
 
-    wanted = options.tokens(asked.tokens, "--tokens") if asked.tokens else None
-    reading = _reading(asked.measured)
-    job = question.job(fix=asked.fix, maximum=asked.max)
-    devices = gpu_count(job.machine.node_devices, asked.gpus, asked.nodes)
-    listed = options.devices(asked.gpus_list, "--gpus-list") if asked.gpus_list else _around(devices)
-    space = question.space(devices, asked.top)
-    ranking, record = page_contents.ranked(job, space, wanted, uncertain=asked.uncertainty)
+    wanted = search.training_tokens()
+    reading = _reading(search.measured)
+    job = question.job(search.limits)
+    devices = search.count.of(job.machine.node_devices)
+    listed = options.devices(search.gpus_list, "--gpus-list") if search.gpus_list else _around(devices)
+    space = question.space(devices, search.top)
+    ranking, record = page_contents.ranked(job, space, wanted, uncertain=search.uncertainty)
     comparison, problems = page_contents.compared(reading) if reading else (None, ())
     parts, note = page_contents.breakdown(ranking, record)
     figures = [*records.machine_figures(job.machine), *records.timing_figures(job.machine)]
@@ -110,7 +92,7 @@ def _made(question: Question, asked: _Asked) -> Any:
         parts_note=note,
         scaling=page_contents.scaling(job, space, listed),
         machine=profile_record.machine_record(job.machine) | {"figures": figures},
-        settings=_settings(question, asked, ranking)
+        settings=_settings([*values(question), *values(search), ("--out", out)], ranking)
         | {key: record[key] for key in ("compute_source", "bandwidth_source")},
         comparison=comparison,
         problems=problems,
@@ -131,19 +113,16 @@ def _around(devices: int) -> list[int]:
     return [devices // share for share in _SHARES if devices % share == 0] + [devices * times for times in _MULTIPLES]
 
 
-def _settings(question: Question, asked: _Asked, ranking: "Ranking") -> dict[str, Any]:
+def _settings(given_options: Iterable[tuple[str, Any]], ranking: "Ranking") -> dict[str, Any]:
     """The command line, its options with what was not given too, and the settings that they come to."""
     from perfmodel import __version__
     from perfmodel.search.answer_records import settings_record
 
     given = {word.split("=")[0] for word in sys.argv}
     rows = []
-    for record in (question, asked):
-        for field in fields(record):
-            name = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
-            value = getattr(record, field.name)
-            shown = _SHOWN.get(value, value) if value is None or isinstance(value, (bool, str)) else value
-            rows.append((name, str(shown), bool(given & {name, f"--no-{name[2:]}"})))
+    for name, value in given_options:
+        shown = _SHOWN.get(value, value) if value is None or isinstance(value, (bool, str)) else value
+        rows.append((name, str(shown), bool(given & {name, f"--no-{name[2:]}"})))
     return {
         "command": shlex.join(["perfmodel", *sys.argv[1:]]),
         "options": rows,
@@ -153,4 +132,3 @@ def _settings(question: Question, asked: _Asked, ranking: "Ranking") -> dict[str
 
 
 _SHOWN = {None: "-", "": "-", True: "yes", False: "no"}
-_OPTIONS = {"element_bytes": "--bytes"}

@@ -3,17 +3,17 @@
 import importlib.util
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli import options
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel_cli import options, printing
 from perfmodel_cli.commands.run_options import RunQuestion
-from perfmodel_cli.question import asks_for, example
+from perfmodel_cli.option_groups import asks
+from perfmodel_cli.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(run)
 
 
-@asks_for(RunQuestion)
+@asks
 @example("perfmodel run --model gpt-tiny --grid 2x2x1x1")
 def run(
     question: RunQuestion,
@@ -86,15 +86,15 @@ def _results(runner: Any, path: Path | None, *, resume: bool) -> "Iterator[tuple
         kept = results.read(path)
         results.check_writable(path)
     for problem in kept.problems:
-        _tell(problem)
+        printing.tell(problem)
     held = {number: kept.answer(one) for number, one in enumerate(runner.experiments)} if resume else {}
     done = {number: record for number, record in held.items() if record is not None}
     if done:
-        _tell(f"{path} holds {len(done)} of {len(runner.experiments)} results already")
+        printing.tell(f"{path} holds {len(done)} of {len(runner.experiments)} results already")
     yield from done.items()
     wanted = [number for number in range(len(runner.experiments)) if number not in done]
     for number, record in runner.run(wanted, lambda number: _announce(runner.experiments, number)):
-        _tell(_outcome(runner.experiments[number], record))
+        printing.tell(_outcome(runner.experiments[number], record))
         try:
             if path is not None:
                 results.append(path, record)
@@ -106,7 +106,7 @@ def _announce(experiments: "tuple[Experiment, ...]", number: int) -> None:
     one = experiments[number]
     ranks = f"{one.ranks} rank{'s' if one.ranks > 1 else ''}"
     which = f"{number + 1} of {len(experiments)}{f', round {one.round}' if experiments[-1].round > 1 else ''}"
-    _tell(f"{one.grid} ({which}): {ranks}, {one.warmup} + {one.steps} steps")
+    printing.tell(f"{one.grid} ({which}): {ranks}, {one.warmup} + {one.steps} steps")
 
 
 def _outcome(experiment: "Experiment", record: "Record") -> str:
@@ -118,14 +118,7 @@ def _outcome(experiment: "Experiment", record: "Record") -> str:
     return f"{experiment.grid}: {show(record['step_time_s'], 's')} a step, loss {loss_text(record['losses'][-1])}"
 
 
-def _tell(text: str) -> None:
-    sys.stderr.write(f"perfmodel: {printable(text)}\n")
-    sys.stderr.flush()
-
-
 def _show(rows: "list[Record]", output: options.Format) -> None:
-    from perfmodel_cli import printing
-
     printing.show({"results": rows}, rows, output.value, lambda: printing.renderer("run_table").runs(rows))
 
 
@@ -133,7 +126,7 @@ def _end(rows: "list[Record]", wanted: int, stopped: int | None, *, kept: bool) 
     """The exit code: that of a signal, or 1 where no grid has run. `kept`: there is a file to go on from."""
     if stopped is not None:
         goes_on = "; the same command with --resume goes on" if kept else ""
-        _tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} runs{goes_on}")
+        printing.tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} runs{goes_on}")
         raise typer.Exit(BY_SIGNAL + stopped)
     if not any(row["status"] == "ok" for row in rows):
         raise PerfmodelError(f"no grid has run to its end; the first: {rows[0]['status']}: {rows[0]['message']}")

@@ -1,6 +1,6 @@
 """The options of `perfmodel run`, and the list of runs that they ask for."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +10,7 @@ import typer
 from perfmodel.errors import UsageError
 from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
+from perfmodel_cli.option_groups import StepCounts
 
 if TYPE_CHECKING:
     from perfmodel.launch.processes.environment import Place
@@ -26,14 +27,6 @@ class DtypeChoice(StrEnum):
     fp32 = "fp32"
     bf16 = "bf16"
     fp64 = "fp64"
-
-
-class BackendChoice(StrEnum):
-    """What carries the collectives."""
-
-    auto = "auto"
-    gloo = "gloo"
-    nccl = "nccl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +47,11 @@ class RunQuestion:
     machine: Annotated[
         str, typer.Option("--machine", help="The machine this is, for top:N and MFU: a shipped one, or a profile.")
     ] = ""
-    backend: Annotated[
-        BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
-    ] = BackendChoice.auto
+    backend: options.Backend = options.BackendChoice.auto
     dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on processors.")] = (
         DtypeChoice.auto
     )
-    steps: Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")] = 10
-    warmup: Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")] = 3
+    step_counts: StepCounts = field(default_factory=StepCounts)
     rounds: Annotated[
         int,
         typer.Option("--rounds", min=1, max=1000, help="Times that every grid is run: all of them, then all again."),
@@ -202,6 +192,6 @@ class RunQuestion:
             tokens=self.tokens,
             load=self.load,
             save=self.save,
-            steps=self.steps,
-            warmup=self.warmup,
+            steps=self.step_counts.steps,
+            warmup=self.step_counts.warmup,
         )

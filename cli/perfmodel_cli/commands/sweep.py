@@ -1,21 +1,17 @@
 """The command that asks the same question for several counts of devices."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perfmodel.errors import NoGridError
 from perfmodel_cli import options, printing
-from perfmodel_cli.question import Question, asks, example
+from perfmodel_cli.option_groups import AxisLimits, asks
+from perfmodel_cli.question import Question, example
 
 if TYPE_CHECKING:
     from perfmodel.search.scaling import Batch
-
-_PATIENCE = 2.0  # seconds without a word
-_Item = TypeVar("_Item")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,8 +30,8 @@ def sweep(
     batch_per_gpu: Annotated[
         float | None, typer.Option("--batch-per-gpu", help="Sequences a device in a step (weak scaling).")
     ] = None,
-    fix: options.Fix = "",
-    maximum: options.Maximum = "",
+    *,
+    limits: AxisLimits,
     plot: Annotated[str, typer.Option("--plot", help="Draw step time and efficiency into this .png or .svg.")] = "",
     output: options.Output = options.Format.table,
 ) -> None:
@@ -47,9 +43,9 @@ def sweep(
 
     wanted, file = sweeping.Batch(batch, batch_per_gpu), picture_files.wanted(plot)
     asked = replace(question, batch=_any_batch(wanted, devices))
-    job = asked.job(fix=fix, maximum=maximum)
+    job = asked.job(limits)
     space = asked.space(devices[0], 1)
-    found = list(_told(sweeping.points(job, space, devices, wanted), len(devices)))
+    found = list(printing.progress(sweeping.points(job, space, devices, wanted), len(devices), "counts"))
     if not any(point.ranking for point in found):
         raise NoGridError(found[0].reason)
     record = answer_records.sweep_record(job, wanted, found)
@@ -63,12 +59,3 @@ def sweep(
 def _any_batch(wanted: "Batch", devices: list[int]) -> int:
     """A batch to read the job with, which each count then replaces with its own."""
     return next((batch for batch in map(wanted.of, devices) if batch), 1)
-
-
-def _told(points: Iterable[_Item], total: int) -> Iterator[_Item]:
-    """The same, with a word on standard error after each when it takes long."""
-    start = time.monotonic()
-    for done, point in enumerate(points, start=1):
-        if time.monotonic() - start > _PATIENCE and done < total:
-            printing.tell(f"{done} of {total} counts done")
-        yield point

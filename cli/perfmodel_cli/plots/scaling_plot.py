@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel_cli.plots.picture_files import save
+from perfmodel_cli.printing import grid_text
 
 
 def scaling(record: Mapping[str, Any], path: Path) -> None:
@@ -25,7 +26,6 @@ def scaling(record: Mapping[str, Any], path: Path) -> None:
     efficiency = [100 * (row["efficiency"] or 0.0) for row in rows]
     below.plot(places, efficiency, "o-")
     below.set(ylabel="efficiency, %", xlabel="devices", ylim=(0, 1.1 * max(*efficiency, 100)))
-    grids = ["x".join(str(size) for size in row["grid"].values()) for row in rows]
-    labels = [f"{row['gpus']}\n{grid}" for row, grid in zip(rows, grids, strict=True)]
+    labels = [f"{row['gpus']}\n{grid_text(row)}" for row in rows]
     below.set_xticks(places, labels, fontsize="small")
     save(figure, path)

@@ -50,11 +50,6 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def grid_text(record: Record) -> str:
-    """A grid as Gx x Gy x Gz x Gdata."""
-    return "x".join(str(size) for size in record["grid"].values())
-
-
 _SHORT = 1 / 10  # seconds: the steps of a ranking that is shown in milliseconds
 _LEAST = parse("1 ms", "s")  # of a table's unit, shown as less
 

@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import show
+from perfmodel_cli.printing import shortened
 from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 
 _OUTLIERS = 10  # that are shown
@@ -42,13 +43,8 @@ def _fitted(value: float | None, unit: str, low: float | None, high: float | Non
 
 def _notes(record: Record) -> Iterable[Text]:
     yield line(f"wrote {record['file']}; look at it: perfmodel machines show {record['file']}")
-    outliers = record["outliers"]
-    for each in outliers[:_OUTLIERS]:
-        fitted = f"the line has {show(each['line_s'], 's')}"
-        amounts = f"{show(each['size_B'], 'B')} in {show(each['time_s'], 's')}; {fitted}"
-        yield line(f"{each['file']}:{each['line']}: outlier, {each['operation']} of {amounts}")
-    if len(outliers) > _OUTLIERS:
-        yield line(f"and {len(outliers) - _OUTLIERS} more outliers")
+    found = [_outlier(each) for each in record["outliers"]]
+    yield from map(line, shortened(found, _OUTLIERS, "and {} more outliers"))
     yield line(
         "The table of the profile holds the median of each size. The line beside it is start-up + bytes / bus "
         "bandwidth, bytes = (n-1)/n of the size, twice that for an all-reduce; spread = greatest less least time of "
@@ -56,3 +52,9 @@ def _notes(record: Record) -> Iterable[Text]:
         "off the line = a typical relative distance of a time from it",
         style="dim",
     )
+
+
+def _outlier(each: Record) -> str:
+    fitted = f"the line has {show(each['line_s'], 's')}"
+    amounts = f"{show(each['size_B'], 'B')} in {show(each['time_s'], 's')}; {fitted}"
+    return f"{each['file']}:{each['line']}: outlier, {each['operation']} of {amounts}"

@@ -9,11 +9,6 @@ from perfmodel_cli.report.html import Cell
 Record = Mapping[str, Any]
 
 
-def grid_text(record: Record) -> str:
-    """A grid as Gx x Gy x Gz x Gdata."""
-    return "x".join(str(size) for size in record["grid"].values())
-
-
 def share(value: float | None) -> Cell:
     """A share as a cell in percent."""
     return Cell("-") if value is None else Cell(f"{100 * value:.1f} %", value)

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perfmodel.units import show
+from perfmodel_cli.printing import MOST_PROBLEMS, grid_text, shortened
 from perfmodel_cli.report.curves import Axes, Axis, Point, scatter
-from perfmodel_cli.report.figures import Record, grid_text, seconds, signed_share
+from perfmodel_cli.report.figures import Record, seconds, signed_share
 from perfmodel_cli.report.html import Cell, Markup, element, joined, notes, table
 from perfmodel_cli.report.scales import around
 
 _WORST = 100  # rows of a comparison that the table holds
-_TOLD = 20  # problems of a file that are told one by one
 _BOUNDS = (0.75, 1.25)
 
 
@@ -31,12 +31,11 @@ def measured(record: Mapping[str, Any], problems: Sequence[str]) -> Markup:
         "Measured steps" if len(worst) == len(rows) else f"The {_WORST} rows of {len(rows):,} that are furthest off"
     )
     heads = ["line", "group", "grid x,y,z,data", "predicted", "measured", "error", "source"]
-    told_problems = [*problems[:_TOLD], *([f"and {len(problems) - _TOLD} more"] if len(problems) > _TOLD else [])]
     return joined([
         element("p", *_errors(summary)), element("p", record["verdict"]["sentence"]), picture,
         *([_collectives(record["collectives"])] if record["collectives"] else []),
         table(caption, heads, [_row(row) for row in worst], tall=True),
-        notes(["The line is where both agree; dotted: a quarter off.", *_left_out(record), *told_problems]),
+        notes(["The line is where both agree; dotted: a quarter off.", *_left_out(record, problems)]),
     ])  # fmt: skip
 
 
@@ -55,9 +54,10 @@ def _collectives(found: Sequence[Record]) -> Markup:
     return table("Collectives of a step, each timed alone", heads, rows)
 
 
-def _left_out(record: Mapping[str, Any]) -> Iterable[str]:
+def _left_out(record: Mapping[str, Any], problems: Sequence[str]) -> Iterable[str]:
     if record["dropped"]:
         yield f"{record['dropped']} of {len(record['rows']) + record['dropped']} rows left out:"
+    yield from shortened(problems, MOST_PROBLEMS, "and {} more")
 
 
 def _errors(summary: Mapping[str, Any]) -> Iterable[str]:

@@ -1,0 +1,123 @@
+"""Options that several commands share, in groups declared once, and `asks`, which adds groups to a command's own.
+
+A parameter of a command whose annotation is a dataclass stands for the options that are its fields: `@asks` puts these
+in its place on the command line, and hands the command the filled record. Groups may hold groups.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, get_args
+
+from perfmodel.errors import UsageError
+from perfmodel_cli import options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCount:
+    """How many devices, in one of two ways."""
+
+    gpus: options.Gpus = None
+    nodes: options.Nodes = None
+
+    def of(self, devices_per_node: int) -> int:
+        """Devices asked for, by --gpus or by --nodes."""
+        from perfmodel.parallel.layout import MOST_DEVICES
+
+        if (self.gpus is None) == (self.nodes is None):
+            raise UsageError("give either --gpus or --nodes")
+        name, count = ("--gpus", self.gpus) if self.gpus is not None else ("--nodes", self.nodes)
+        unit = 1 if self.gpus is not None else devices_per_node
+        if count is None or not 1 <= count <= MOST_DEVICES // unit:
+            raise UsageError(f"{name} is {count}, wanted 1 to {MOST_DEVICES // unit}")
+        return count * unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisLimits:
+    """Sizes that axes must have, or must not exceed."""
+
+    fix: options.Fix = ""
+    maximum: options.Maximum = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is searched for a recommendation, and what is said beside it."""
+
+    count: DeviceCount
+    top: options.Top = 10
+    limits: AxisLimits
+    tokens: options.Tokens = ""
+    uncertainty: options.Doubt = False
+
+    def training_tokens(self) -> int | None:
+        """Tokens to train on, where they are asked for."""
+        return options.tokens(self.tokens, "--tokens") if self.tokens else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCounts:
+    """How many steps are run for a measurement."""
+
+    steps: options.Steps = 10
+    warmup: options.Warmup = 3
+
+
+def asks(command: Callable[..., None]) -> Callable[..., None]:
+    """Put the options of a command's groups in the place of the groups.
+
+    A parameter of the command's own that has the name of a group's field stands in its place, and goes to both.
+    """
+    parameters = list(inspect.signature(command).parameters.values())
+    own = {parameter.name for parameter in parameters if not _is_group(parameter.annotation)}
+    shown = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in parameters
+        for option in (_options(parameter.annotation, own) if _is_group(parameter.annotation) else [parameter])
+    ]
+
+    def run(**given: Any) -> None:
+        command(**_filled(parameters, given))
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in shown}
+    return run
+
+
+def _is_group(annotation: Any) -> bool:
+    return is_dataclass(annotation)
+
+
+def _options(group: Any, own: set[str]) -> Iterator[inspect.Parameter]:
+    """The options of a group and of those inside it, without those that a command has of its own."""
+    for field in inspect.signature(group).parameters.values():
+        if _is_group(field.annotation):
+            yield from _options(field.annotation, own)
+        elif field.name not in own:
+            yield field
+
+
+def _filled(parameters: Iterable[inspect.Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    """What to call a command or a group with."""
+    found: dict[str, Any] = {}
+    for parameter in parameters:
+        group = parameter.annotation
+        if _is_group(group):
+            found[parameter.name] = group(**_filled(inspect.signature(group).parameters.values(), given))
+        else:
+            found[parameter.name] = given[parameter.name]
+    return found
+
+
+def values(group: Any) -> Iterator[tuple[str, Any]]:
+    """The options of a filled group under the names that the command line gives them, with their values."""
+    for field in fields(group):
+        value = getattr(group, field.name)
+        if is_dataclass(value):
+            yield from values(value)
+        else:
+            _, option, *_ = get_args(field.type)
+            name = next(text for text in (option.default, *option.param_decls) if isinstance(text, str))
+            yield name.split("/")[0], value
