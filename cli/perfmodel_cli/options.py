@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -131,6 +132,7 @@ Backend = Annotated[
 Steps = Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")]
 Warmup = Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")]
 RowModel = Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")]
+NewProfile = Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")]
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
 
 
@@ -152,6 +154,14 @@ def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, i
             raise UsageError(f"{option} gives {name} twice")
         found[name] = size
     return found
+
+
+def profile_path(text: str) -> Path:
+    """The file of a profile to write, which has to end as --machine expects."""
+    path = Path(text)
+    if not path.name.endswith((".yaml", ".yml")):
+        raise UsageError(f"{text!r} does not end in .yaml, by which --machine knows a profile of your own")
+    return path
 
 
 def seconds(text: str, option: str) -> float:

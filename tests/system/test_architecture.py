@@ -164,6 +164,11 @@ def test_files_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
+def test_no_two_modules_of_the_command_line_have_one_name():
+    names = [path.name for path in sources(ROOT / "cli") if path.name != "__init__.py"]
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.parametrize("path", PROGRAM, ids=named)
 def test_every_public_name_has_a_docstring(path):
     assert undocumented(path) == []

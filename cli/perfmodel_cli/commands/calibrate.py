@@ -20,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 def calibrate(
     measured: options.Measured,
     machine: Annotated[str, typer.Option("--machine", help="The machine of all rows, whose profile is fitted.")],
-    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    out: options.NewProfile,
     model: options.RowModel = "",
     fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
     output: options.Output = options.Format.table,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from perfmodel.logs.samples import Log, Problem, Told
 
 _MOST = 1 << 20
-_SUFFIXES = (".yaml", ".yml")
 
 
 class Buffers(StrEnum):
@@ -42,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
 def machines_import(
     logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
     base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
-    out: Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")],
+    out: options.NewProfile,
     nccl_tests: Annotated[
         bool, typer.Option("--nccl-tests", help="What nccl-tests or rccl-tests print or write: text, JSON or CSV.")
     ] = False,
@@ -96,9 +95,7 @@ def _imported(
     from perfmodel.logs import combined
     from perfmodel.machines import overlay, profiles
 
-    base, path = files[0], Path(files[1])
-    if not path.name.endswith(_SUFFIXES):
-        raise UsageError(f"{files[1]!r} does not end in .yaml, by which --machine knows a profile of your own")
+    base, path = files[0], options.profile_path(files[1])
     machine = profiles.load(base)
     key, names = overlay.source_key(machine), [log for log, _ in logs]
     read = [_read(kind, log, told) for log, told in logs]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.errors import UsageError, printable
+from perfmodel.errors import printable
 from perfmodel_cli import options
 from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import example
@@ -61,8 +61,6 @@ def machines_new(
     from perfmodel import files
     from perfmodel.machines import template
 
-    path = Path(file)
-    if not path.name.endswith((".yaml", ".yml")):
-        raise UsageError(f"{file!r} does not end in .yaml, by which --machine knows a profile of your own")
+    path = options.profile_path(file)
     files.write_new(path, template.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
     typer.echo(printable(f"wrote {file}; edit it, then: perfmodel machines check {file}"))

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
 
-_SUFFIXES = (".yaml", ".yml")
 _MORE = 300.0  # seconds beyond the budget after which ranks that do not end are ended
 
 
@@ -55,9 +54,7 @@ def machines_measure(
     Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command. Results
     are kept as they come: after an interruption the same command goes on.
     """
-    path = Path(out)
-    if not path.name.endswith(_SUFFIXES):
-        raise UsageError(f"{out!r} does not end in .yaml, by which --machine knows a profile of your own")
+    path = options.profile_path(out)
     need_torch("perfmodel machines measure")
     from perfmodel.launch.measuring import lines, profile
     from perfmodel.launch.processes.environment import place, refuse_other_counts
