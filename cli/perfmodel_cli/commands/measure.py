@@ -10,21 +10,13 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options, printing
 from perfmodel_cli.commands.run import need_torch
+from perfmodel_cli.measuring_progress import Progress
 from perfmodel_cli.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
     from perfmodel.launch.processes.environment import Place
-import json
-import sys
-import threading
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from perfmodel.launch.measuring.assignment import Measurement
 
 _MORE = 300.0  # seconds beyond the budget after which ranks that do not end are ended
 
@@ -175,81 +167,3 @@ def _show(path: Path, results: Path, output: options.Format) -> None:
     printing.show(
         record, record["collectives"], output.value, lambda: printing.renderer("measurement_table").measured(record)
     )
-
-
-_POLL = 0.25  # seconds between looks at the file of results
-
-
-class Progress:
-    """Follows the file of results while it grows."""
-
-    def __init__(self, asked: "Measurement", results: Path) -> None:
-        """Begin behind what the file holds already."""
-        from rich import progress
-        from rich.console import Console
-
-        self._asked, self._results = asked, results
-        self._read = results.stat().st_size if results.exists() else 0
-        self._round = -1
-        self._end = threading.Event()
-        self._began = time.monotonic()
-        self._window = sys.stderr.isatty()
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TextColumn("{task.completed:.0f} of at most {task.total:.0f} s"),
-            console=Console(stderr=True),
-            disable=not self._window,
-        )
-        self._task = self._bar.add_task("starting ranks", total=asked.budget)
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-
-    def __enter__(self) -> None:
-        """Begin to follow."""
-        if self._results.stat().st_size:
-            printing.tell(f"{self._results} holds measurements already, which are kept")
-        asked = self._asked
-        printing.tell(f"measuring with {asked.ranks} ranks, {asked.rounds} rounds, for {asked.budget:g} s at most")
-        self._bar.start()
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End with what is there."""
-        self._end.set()
-        self._thread.join()
-        self._bar.stop()
-
-    def _follow(self) -> None:
-        while not self._end.wait(_POLL):
-            self._bar.update(self._task, completed=min(time.monotonic() - self._began, self._asked.budget))
-            for record in self._new():
-                self._announce(record)
-
-    def _new(self) -> list[dict[str, Any]]:
-        """Whole lines that have come since the last look."""
-        try:
-            with self._results.open("rb") as file:
-                file.seek(self._read)
-                arrived = file.read()
-        except OSError:
-            return []
-        whole = arrived[: arrived.rfind(b"\n") + 1]
-        self._read += len(whole)
-        try:
-            return [json.loads(line) for line in whole.splitlines() if line.strip()]
-        except ValueError:
-            return []
-
-    def _announce(self, record: dict[str, Any]) -> None:
-        from perfmodel.launch.measuring.points import point_of
-
-        point, number = point_of(record), record.get("round")
-        if point is None or number is None:
-            return
-        where = f"round {number + 1} of {self._asked.rounds}"
-        if number != self._round and not self._window:
-            printing.tell(where)
-        self._round = number
-        self._bar.update(self._task, description=f"{where}: {point.words}")
