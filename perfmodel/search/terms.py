@@ -99,7 +99,7 @@ MEMORY_TERMS = {
     "optimizer": "optimizer state",
     "activations": "activations",
     "recomputed_block": "block being recomputed",
-    "in_flight": "gradients being computed",
+    "in_flight": "gradients in flight through a layer",
     "gathered_weights": "weights gathered over Z",
     "logits": "logits",
     "communicators": "communicators",

@@ -40,10 +40,9 @@ _LEGEND = (
     "exposed = communication that computation does not hide; columns named by a collective: all of it, hidden or not. "
     "Weight cache: how long a weight gathered over Z is kept."
 )
-# The legend and the bars leave out what is in flight, although it counts in the sum beside each bar.
-_DRAWN = {key: meaning for key, meaning in MEMORY_TERMS.items() if key != "in_flight"}
+_MEMORY_COLOURS = ("c0", "c1", "c2", "c3", "c4", "c9", "c5", "c6", "c7", "c8")
 _MEMORY_SERIES = [
-    Series(key, meaning, colour) for (key, meaning), colour in zip(_DRAWN.items(), ("c0", *_COLOURS), strict=True)
+    Series(key, meaning, colour) for (key, meaning), colour in zip(MEMORY_TERMS.items(), _MEMORY_COLOURS, strict=True)
 ]
 
 
