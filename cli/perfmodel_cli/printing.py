@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from perfmodel.errors import PerfmodelError, printable
+from perfmodel_cli.texts import MOST_PROBLEMS, shortened
 
 _WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
 _WIDEST = 10**6  # of what is measured
 _PATIENCE = 2.0  # seconds without a word
-MOST_PROBLEMS = 20  # of a file that are named one by one
 Item = TypeVar("Item")
 
 
@@ -47,20 +47,6 @@ def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         if time.monotonic() - start > _PATIENCE and done < total:
             tell(f"{done} of {total} {what} done")
         yield item
-
-
-def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
-    """The first lines, and where there are more one that says how many.
-
-    >>> shortened(["a", "b", "c"], 2, "and {} more"), shortened(["a"], 2, "and {} more")
-    (['a', 'b', 'and 1 more'], ['a'])
-    """
-    return [*lines[:most], *([rest.format(len(lines) - most)] if len(lines) > most else [])]
-
-
-def grid_text(record: Mapping[str, Any]) -> str:
-    """The grid of a record as Gx x Gy x Gz x Gdata."""
-    return "x".join(str(size) for size in record["grid"].values())
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.units import count
 from perfmodel_cli import options, printing
 from perfmodel_cli.question import example
+from perfmodel_cli.texts import MOST_PROBLEMS, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +157,7 @@ def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
 
 def _tell_problems(problems: "Sequence[Problem]", used: int) -> None:
     named = [str(problem) for problem in problems]
-    for line in printing.shortened(named, printing.MOST_PROBLEMS, "and {} more problems"):
+    for line in shortened(named, MOST_PROBLEMS, "and {} more problems"):
         printing.tell(line)
     dropped = sum(problem.rows for problem in problems)
     if dropped:

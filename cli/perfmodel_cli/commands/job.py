@@ -12,6 +12,7 @@ from perfmodel_cli import printing
 from perfmodel_cli.commands.job_options import JobQuestion, ModeChoice
 from perfmodel_cli.option_groups import asks
 from perfmodel_cli.question import example
+from perfmodel_cli.texts import shortened
 
 if TYPE_CHECKING:
     from perfmodel.jobscripts.request import Request
@@ -43,7 +44,7 @@ def job(
     from perfmodel.jobscripts.script import script
 
     layouts, left_out = question.layouts()
-    for reason in printing.shortened(left_out, _MOST_NAMED, "{} more grids"):
+    for reason in shortened(left_out, _MOST_NAMED, "{} more grids"):
         printing.tell(f"left out {reason}")
     found = requests(question.plan(), layouts, question.allocation())
     if not out:

@@ -9,8 +9,8 @@ import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel_cli import options, printing
+from perfmodel_cli.commands.measure_progress import Progress
 from perfmodel_cli.commands.run import need_torch
-from perfmodel_cli.measuring_progress import Progress
 from perfmodel_cli.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 

@@ -12,8 +12,8 @@ import typer
 from perfmodel.errors import UsageError, printable
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import Search, asks, values
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.question import Question, example
+from perfmodel_cli.texts import grid_text
 
 if TYPE_CHECKING:
     from perfmodel.search.search import Ranking

@@ -1,4 +1,4 @@
 """Pictures drawn with matplotlib.
 
-Of the program it may import nothing else.
+Of the program it may import texts.
 """

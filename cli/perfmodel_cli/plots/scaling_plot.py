@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel_cli.plots.picture_files import save
-from perfmodel_cli.printing import grid_text
+from perfmodel_cli.texts import grid_text
 
 
 def scaling(record: Mapping[str, Any], path: Path) -> None:

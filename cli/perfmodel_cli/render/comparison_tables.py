@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from perfmodel.units import parse
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.texts import grid_text
 
 _MEGABYTE = parse("1 MB", "B")
 _SHOWN = 40  # rows of a comparison that a table holds; CSV and JSON hold all

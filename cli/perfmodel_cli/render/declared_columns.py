@@ -10,8 +10,8 @@ from perfmodel.search import columns
 from perfmodel.search.columns import Column, Context, Kind, Place
 from perfmodel.search.terms import TERMS
 from perfmodel.units import GIBI
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.render.cells import Clock, Record, add_row, percent, table_of
+from perfmodel_cli.texts import grid_text
 
 ABBREVIATIONS = "AG = all-gather, RS = reduce-scatter, AR = all-reduce"
 _NAMES = {"compute": "compute"} | {term.key: term.heading for term in TERMS}

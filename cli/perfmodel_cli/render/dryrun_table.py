@@ -4,8 +4,8 @@ from rich.console import Group
 from rich.table import Table
 
 from perfmodel.units import show
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.texts import grid_text
 
 _DIGITS = 6  # so that a difference shows
 

@@ -6,8 +6,8 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import show
-from perfmodel_cli.printing import shortened
 from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
+from perfmodel_cli.texts import shortened
 
 _OUTLIERS = 10  # that are shown
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from perfmodel.search import columns
 from perfmodel.search.columns import Column, Context, Kind, Table
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.report.figures import Record, memory_text, seconds, share
 from perfmodel_cli.report.html import Cell, Markup, table
+from perfmodel_cli.texts import grid_text
 
 
 def declared_table(

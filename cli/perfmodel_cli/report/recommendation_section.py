@@ -6,12 +6,12 @@ from perfmodel.search import result_columns
 from perfmodel.search.columns import Context
 from perfmodel.search.terms import MEMORY_TERMS, TERMS
 from perfmodel.units import GIBI, parse, show
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.report.bars import Bar, Limit, Range, ranges, stacked
 from perfmodel_cli.report.declared_tables import declared_table
 from perfmodel_cli.report.figures import Record, memory_text, seconds
 from perfmodel_cli.report.html import Cell, Markup, element, joined, notes, table
 from perfmodel_cli.report.svg import Series
+from perfmodel_cli.texts import grid_text
 
 CHARTED = 10  # grids that charts show
 _DAY = parse("24 h", "s")

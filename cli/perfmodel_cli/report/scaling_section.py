@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from perfmodel.search import result_columns, sweep_columns
 from perfmodel.search.columns import Context
 from perfmodel.units import show
-from perfmodel_cli.printing import grid_text
 from perfmodel_cli.report.curves import Axes, Axis, Curve, Point, plot
 from perfmodel_cli.report.declared_tables import declared_table
 from perfmodel_cli.report.figures import Record
 from perfmodel_cli.report.html import Markup, element, joined, notes
 from perfmodel_cli.report.scales import around, ascending, from_zero
 from perfmodel_cli.report.svg import Series, legend
+from perfmodel_cli.texts import grid_text
 
 _STEP, _IDEAL = Series("step", "predicted", "c0"), Series("ideal", "if twice the devices took half the time", "c5")
 

@@ -7,10 +7,11 @@ import pytest
 
 from machines import job
 from perfmodel.parallel.layout import Layout
+from perfmodel.search.answer_records import explanation_record, ranking_record, timeline_record
 from perfmodel.search.explain import explain, timeline
 from perfmodel.search.recommend import answer
-from perfmodel.search.records import explanation_record, largest_term, limit, ranking_record, timeline_record
 from perfmodel.search.search import Space, rank
+from perfmodel.search.terms import largest_term, limit
 
 FIDELITIES = ("full", "flat", "paper")
 SPACE = Space(gpus=32)

@@ -1,0 +1,20 @@
+"""Pieces of text that messages, tables, pictures and the report share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MOST_PROBLEMS = 20  # of a file that are named one by one
+
+
+def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
+    """The first lines, and where there are more one that says how many.
+
+    >>> shortened(["a", "b", "c"], 2, "and {} more"), shortened(["a"], 2, "and {} more")
+    (['a', 'b', 'and 1 more'], ['a'])
+    """
+    return [*lines[:most], *([rest.format(len(lines) - most)] if len(lines) > most else [])]
+
+
+def grid_text(record: Mapping[str, Any]) -> str:
+    """The grid of a record as Gx x Gy x Gz x Gdata."""
+    return "x".join(str(size) for size in record["grid"].values())
