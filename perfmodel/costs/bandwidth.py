@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.costs.straddling import fewest_members, sharing
+from perfmodel.machines.domains import contained
 from perfmodel.machines.machine import Machine
 from perfmodel.units import Array, BytesPerSecond, Count, show
 
@@ -94,8 +95,7 @@ class Bandwidths:
 
     def contained(self, *, inner: Count, size: Count, gpus: Count) -> Count:
         """Whether every group of this shape stays inside a domain (case 1)."""
-        block = inner * size
-        return (gpus <= self.domain) | (self.domain % block == 0)
+        return contained(inner=inner, size=size, domain=self.domain, gpus=gpus)
 
     def of_group(self, *, inner: Count, size: Count, gpus: Count) -> BytesPerSecond:
         """Bandwidth of groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus`."""

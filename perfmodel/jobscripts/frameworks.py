@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.jobscripts.request import one_device_each, vendor
 from perfmodel.machines.machine import Machine
+from perfmodel.parallel.axes import AXONN, PAPER, Placement
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXONN, PAPER, PLACEMENTS, Layout, Placement
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank

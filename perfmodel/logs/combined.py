@@ -12,6 +12,7 @@ import numpy as np
 from perfmodel.logs.line_fit import Line, fit
 from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, traffic
 from perfmodel.machines.collective_times import Operation, TimingRow, Timings
+from perfmodel.machines.domains import contained
 from perfmodel.machines.machine import Machine
 from perfmodel.units import show
 
@@ -116,7 +117,7 @@ def _on(group: Group, machine: Machine) -> tuple[Group, str]:
     fills = group.ranks * group.inner == domain or (group.ranks == 1 and group.inner % domain == 0)
     if group.nodes > 1 and not fills:
         return group, f"{group.words}: {machine.name} has {domain} devices a node, and no step leaves some idle"
-    if group.nodes == 1 and domain % (group.ranks * group.inner):
+    if group.nodes == 1 and not contained(inner=group.inner, size=group.ranks, domain=domain):
         return group, f"{group.words}: such a group does not divide the {domain} devices of {machine.name}"
     if group.idle and machine.fabric.topology not in _DISJOINT:
         shared = f"the {machine.fabric.topology} fabric of {machine.name} is shared"

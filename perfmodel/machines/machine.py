@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from perfmodel.errors import PartError, PerfmodelError
 from perfmodel.machines.collective_times import Timings
+from perfmodel.machines.domains import contained
 from perfmodel.machines.scheduler import Scheduler
 from perfmodel.sources import Figure, Source, at_most_one, need, refuse, whole
 from perfmodel.units import show
@@ -291,7 +292,7 @@ class Machine:
             told = f"the table names the source {timings.source}, which the file does not list"
             raise PartError(told, "collectives", place, "source")
         ranks, inner, domain = timings.ranks, timings.inner, self.domain
-        if timings.rows[0].nodes == 1 and domain % (inner * ranks):
+        if timings.rows[0].nodes == 1 and not contained(inner=inner, size=ranks, domain=domain):
             told = f"a group inside one node with {timings.shape} does not divide the {domain} devices"
             raise PartError(told, "collectives", place)
         fills = inner * ranks == domain or (ranks == 1 and inner % domain == 0)

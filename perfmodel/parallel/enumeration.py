@@ -7,26 +7,27 @@ import numpy as np
 
 from perfmodel.errors import UsageError
 from perfmodel.numerics import _compositions, _prime_factors
-from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.parallel.axes import AXES
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.units import Array
 
 
-def factorizations(gpus: int) -> tuple[Array, Array, Array, Array]:
-    """All ordered (x, y, z, data) with product `gpus`, sorted by x, y, z.
+def factorizations(gpus: int) -> tuple[Array, ...]:
+    """All sizes of the axes, in the order of AXES, with product `gpus`, sorted by the first, then the next.
 
-    Every prime's exponent is dealt to the four axes independently, and the deals are multiplied out.
+    Every prime's exponent is dealt to the axes independently, and the deals are multiplied out.
 
     >>> [len(axis) for axis in factorizations(512)]
     [220, 220, 220, 220]
     """
     if gpus < 1:
         raise UsageError(f"the number of GPUs is {gpus}, wanted at least 1")
-    grids = np.ones((1, 4), dtype=np.int64)
+    grids = np.ones((1, len(AXES)), dtype=np.int64)
     for prime, exponent in _prime_factors(gpus):
-        deals = np.array(_compositions(exponent, 4), dtype=np.int64)
-        grids = (grids[:, None, :] * prime ** deals[None, :, :]).reshape(-1, 4)
+        deals = np.array(_compositions(exponent, len(AXES)), dtype=np.int64)
+        grids = (grids[:, None, :] * prime ** deals[None, :, :]).reshape(-1, len(AXES))
     grids = grids[np.lexsort(grids.T[::-1])]
-    return grids[:, 0], grids[:, 1], grids[:, 2], grids[:, 3]
+    return tuple(grids.T)
 
 
 def shapes(gpus: int) -> Layout:
@@ -39,8 +40,8 @@ def orders(grids: Layout, placements: tuple[int, ...]) -> Array:
 
     Axes of size 1 may stand anywhere in the order without moving a rank, so of equal orders only the first counts.
     """
-    split = (grids.x > 1) * 1 + (grids.y > 1) * 2 + (grids.z > 1) * 4 + (grids.data > 1) * 8
-    return _first_of_equal_orders(placements)[split]
+    split = np.array([grids.size(axis) for axis in AXES]) > 1
+    return _first_of_equal_orders(placements)[(1 << np.arange(len(AXES))) @ split]
 
 
 def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
@@ -57,8 +58,8 @@ def each_placed(grids: Layout, placements: tuple[int, ...]) -> tuple[Array, Layo
 @cache  # every block of a search asks for it
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
     """Whether a placement is the first with its order of the split axes, by [split axes (bits), placement]."""
-    table = np.zeros((16, len(placements)), dtype=bool)
-    for bits in range(16):
+    table = np.zeros((1 << len(AXES), len(placements)), dtype=bool)
+    for bits in range(len(table)):
         seen: set[tuple[str, ...]] = set()
         for column, code in enumerate(placements):
             order = tuple(axis for axis in PLACEMENTS[code] if bits >> AXES.index(axis) & 1)

@@ -8,6 +8,7 @@ from perfmodel.costs.costs import Costs
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
+from perfmodel.parallel.axes import BATCH_GROUP, TENSOR_GROUP
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import CONTENTION, HOST_TIME, MOST, Settings, Sized
 from perfmodel.units import Count, Number
@@ -32,8 +33,8 @@ class Workload:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
 
     def accumulation(self, layout: Layout) -> Number:
-        """Micro-steps of one step: batch / (z * data * micro_batch), a whole one where a rejected grid splits it."""
-        return np.ceil(self.batch / (layout.z * layout.data * layout.micro_batch))
+        """Micro-steps of one step: batch / (shares * micro_batch), a whole one where a rejected grid splits it."""
+        return np.ceil(self.batch / (layout.size(BATCH_GROUP) * layout.micro_batch))
 
     def rows(self, layout: Layout) -> Number:
         """Tokens that one device's slice of Z processes in a micro-step: m / Gz = micro_batch * sequence."""
@@ -41,7 +42,7 @@ class Workload:
 
     def padded_vocabulary(self, vocabulary: int, layout: Layout) -> Count:
         """Vocabulary padded so that x * y devices hold equal parts, each a multiple of `vocabulary_multiple` rows."""
-        multiple = self.settings.vocabulary_multiple * layout.x * layout.y
+        multiple = self.settings.vocabulary_multiple * layout.size(TENSOR_GROUP)
         return vocabulary if self.settings.vocabulary_multiple == 0 else -(-vocabulary // multiple) * multiple
 
 

@@ -1,19 +1,21 @@
-"""Who is in a group with whom: the model and the launcher both read it here, so that they cannot disagree.
+"""Who is in a group with whom: the launcher makes its groups by it, and `explain` names them.
 
-Ranks are counted along the placement, innermost axis fastest, so all of them are one array of four dimensions and a
-group is a line through it.
+Ranks are counted along the placement, innermost axis fastest, so all of them are one array with a dimension for each
+axis, and a group is a line through it. `Layout.inner` is the stride of that line, from which costs are found for many
+layouts at once; tests hold the two together. Whether a group leaves a node is said by `machines.domains.contained`.
 """
 
 import numpy as np
 
-from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.parallel.axes import AXES, MEMBERS
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.units import Array, Count
 
 
 def rank_array(layout: Layout) -> Array:
-    """Ranks as an array indexed [x, y, z, data]; `layout` is a single one.
+    """Ranks as an array indexed by the axes in the order of AXES; `layout` is a single one.
 
-    >>> rank_array(Layout(x=2, y=2, z=1, data=1))[:, :, 0, 0].tolist()
+    >>> rank_array(Layout(x=2, y=2))[:, :, 0, 0].tolist()
     [[0, 1], [2, 3]]
     """
     order = PLACEMENTS[int(layout.placement)]
@@ -22,35 +24,39 @@ def rank_array(layout: Layout) -> Array:
     return ranks.transpose([len(AXES) - 1 - order.index(axis) for axis in AXES])
 
 
-def groups(layout: Layout, axis: str) -> Array:
-    """All groups of an axis ("x", "y", "z", "data" or joined, "xy"), one a row, ranks ascending.
+def groups(layout: Layout, group: str) -> Array:
+    """All groups of an axis, or of several joined ("xy"), one a row, ranks ascending.
 
-    >>> groups(Layout(x=2, y=2, z=2, data=1), "z").tolist()
+    >>> groups(Layout(x=2, y=2, z=2), "z").tolist()
     [[0, 4], [1, 5], [2, 6], [3, 7]]
     """
-    members = [AXES.index(name) for name in (("x", "y") if axis == "xy" else (axis,))]
-    ranks = rank_array(layout)
-    moved = np.moveaxis(ranks, members, range(-len(members), 0))
-    lines = moved.reshape(-1, int(layout.size(axis)))
-    lines = np.sort(lines, axis=1)
+    members = [AXES.index(axis) for axis in MEMBERS[group]]
+    moved = np.moveaxis(rank_array(layout), members, range(-len(members), 0))
+    lines = np.sort(moved.reshape(-1, int(layout.size(group))), axis=1)
     return lines[np.argsort(lines[:, 0])]
 
 
-def first_group(layout: Layout, axis: str, places: Count) -> Count:
+def members_with(layout: Layout, group: str, rank: int) -> Array:
+    """The ranks of the group that `rank` is in, in the order of its axes: x then y, as the vocabulary is cut.
+
+    >>> members_with(Layout(x=2, y=2, z=2), "xy", 4).tolist()
+    [4, 6, 5, 7]
+    """
+    ranks = rank_array(layout)
+    (place,) = np.argwhere(ranks == rank)
+    line = (slice(None) if axis in MEMBERS[group] else int(at) for axis, at in zip(AXES, place, strict=True))
+    return ranks[tuple(line)].reshape(-1)
+
+
+def first_group(layout: Layout, group: str, places: Count) -> Count:
     """Members of rank 0's group at `places` of its ascending ranks; no other rank is looked at.
 
-    >>> first_group(Layout(x=2, y=2, z=2**29, data=1), "z", 2**29 - 1)
+    >>> first_group(Layout(x=2, y=2, z=2**29), "z", 2**29 - 1)
     2147483644
     """
-    order = [name for name in PLACEMENTS[int(layout.placement)] if name in (("x", "y") if axis == "xy" else (axis,))]
     ranks: Count = 0
-    for name in order:  # innermost first: the last digit of a place
-        size = int(layout.size(name))
-        ranks = ranks + places % size * int(layout.inner(name))
+    for axis in (name for name in PLACEMENTS[int(layout.placement)] if name in MEMBERS[group]):
+        size = int(layout.size(axis))  # innermost first: the last digit of a place
+        ranks = ranks + places % size * int(layout.inner(axis))
         places = places // size
     return ranks
-
-
-def nodes_of(group: Array, devices: int) -> Array:
-    """The node that each rank of a group is on."""
-    return np.asarray(group) // devices

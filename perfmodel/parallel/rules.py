@@ -13,8 +13,9 @@ import numpy as np
 
 from perfmodel.models.model import Activation, Attention, Embedding, Head, Linear, Model, Norm
 from perfmodel.numerics import divisors
+from perfmodel.parallel.axes import AXES, BATCH_AXES, MEMBERS, SHARD_GROUP, TENSOR_AXES
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, Layout
+from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.units import Array
 
@@ -22,6 +23,7 @@ MEMORY = "memory"
 BATCH = "batch"
 MICRO_BATCH = "micro_batch"
 FIXED = "fixed_by_user"
+_SHARD_AXES = MEMBERS[SHARD_GROUP]
 _WASTE = 2  # a vocabulary padded to more than twice its rows would spend more on padding than on tokens
 
 
@@ -108,13 +110,13 @@ class TableShards:
     def broken(self, layout: Layout) -> Array:
         """The table of each layout, padded for its x and y."""
         elements = np.asarray(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
-        return np.asarray(elements % (layout.x * layout.y * layout.z) != 0)
+        return np.asarray(elements % layout.size(SHARD_GROUP) != 0)
 
     def sentence(self, layout: Layout) -> str:
         """As for a weight of that many elements."""
         elements = int(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
         table = (elements, "elements of the padded vocabulary table")
-        return Divides(self.name, ("x", "y", "z"), (table,)).sentence(layout)
+        return Divides(self.name, _SHARD_AXES, (table,)).sentence(layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +143,13 @@ def grid_rules(job: Job) -> tuple[Rule, ...]:
     """All rules that do not depend on micro-batch and recomputation, in the order they are checked."""
     rules: list[Rule] = [*_bounds(job.settings), *_head_rules(job.model), *_width_rules(job.model)]
     rules += _vocabulary_rules(job)
-    rules.append(Divides(BATCH, ("z", "data"), ((job.batch, "sequences a step"),)))
+    rules.append(Divides(BATCH, BATCH_AXES, ((job.batch, "sequences a step"),)))
     return tuple(rules)
 
 
 def micro_batch_rule(job: Job) -> Rule:
     """The rule for a micro-batch that the user fixed."""
-    return Divides(MICRO_BATCH, ("z", "data", "micro_batch"), ((job.batch, "sequences a step"),))
+    return Divides(MICRO_BATCH, (*BATCH_AXES, "micro_batch"), ((job.batch, "sequences a step"),))
 
 
 def first_broken(rules: tuple[Rule, ...], layout: Layout) -> Array:
@@ -195,7 +197,7 @@ def _width_rules(model: Model) -> Iterator[Rule]:
             over_y[layer.width, f"features of {layer.name}"] = None
     yield Divides("width_x", ("x",), tuple(over_x))
     yield Divides("width_y", ("y",), tuple(over_y))
-    yield Divides("weight_shards", ("x", "y", "z"), tuple(shards))
+    yield Divides("weight_shards", _SHARD_AXES, tuple(shards))
 
 
 def _vocabulary_rules(job: Job) -> Iterator[Rule]:
@@ -204,6 +206,6 @@ def _vocabulary_rules(job: Job) -> Iterator[Rule]:
         if job.settings.vocabulary_multiple:
             yield VocabularyPadding(job, vocabulary)
         else:
-            yield Divides("vocabulary", ("x", "y"), ((vocabulary, "rows of the vocabulary"),))
+            yield Divides("vocabulary", TENSOR_AXES, ((vocabulary, "rows of the vocabulary"),))
     for vocabulary, width in sorted(tables):
         yield TableShards(job=job, vocabulary=vocabulary, width=width)

@@ -1,20 +1,38 @@
 """Elements of parameters on one device, by what splits them."""
 
-from perfmodel.models.model import Embedding, Head, Layer, Linear, Norm
+from perfmodel.models.model import Block, Embedding, Head, Layer, Linear, Norm
+from perfmodel.parallel.axes import SHARD_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.units import Count, Number
 
 
+def block_repeats(block: Block, layout: Layout) -> int:
+    """How often a block occurs on one device; whoever counts its layers by the layout asks here.
+
+    No axis of today changes it; one that deals layers to groups of devices would divide it, layout by layout.
+    """
+    del layout
+    return block.repeat
+
+
 def sharded_parameters(job: Job, layout: Layout) -> Number:
     """Elements on one device of what X, Y and Z split: weights of linear layers and vocabulary tables."""
-    shards = 1.0 * layout.x * layout.y * layout.z
+    shards = 1.0 * layout.size(SHARD_GROUP)
     tables: Number = 0.0
     for block, layer in job.model.layers():
         if isinstance(layer, Embedding) or (isinstance(layer, Head) and not layer.tied):
-            tables = tables + block.repeat * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
-    weights = sum(block.repeat * layer.weight for block, layer in job.model.layers() if isinstance(layer, Linear))
-    return (weights + tables) / shards
+            tables = (
+                tables
+                + block_repeats(block, layout) * 1.0 * job.padded_vocabulary(layer.vocabulary, layout) * layer.width
+            )
+    return (linear_weights(job, layout) + tables) / shards
+
+
+def linear_weights(job: Job, layout: Layout) -> int:
+    """Elements of the linear layers that one device works on, before anything splits them."""
+    linear = ((block, layer) for block, layer in job.model.layers() if isinstance(layer, Linear))
+    return sum(block_repeats(block, layout) * layer.weight for block, layer in linear)
 
 
 def replicated_parameters(job: Job, layout: Layout) -> Number:
@@ -25,7 +43,7 @@ def replicated_parameters(job: Job, layout: Layout) -> Number:
             axis, elements = _replicated(layer, before)
             if isinstance(layer, Head) and layer.bias:
                 elements = job.padded_vocabulary(layer.vocabulary, layout)
-            split[axis] = split[axis] + block.repeat * elements
+            split[axis] = split[axis] + block_repeats(block, layout) * elements
     over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
     return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from perfmodel.numerics import divisors
+from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import complaints, first_broken, grid_rules, micro_batch_rule
@@ -20,7 +21,8 @@ from perfmodel.search.search import Ranking, Space, rank
 from perfmodel.step.memory import capacity, occupy
 from perfmodel.units import show
 
-Grid: TypeAlias = tuple[int, int, int, int]
+Grid: TypeAlias = tuple[int, ...]
+"""Sizes in the order of AXES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +41,30 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The grids of one strategy, of (devices, devices of a node, tensor degrees); of several, `widest` asks for X."""
+    """The grids of one strategy, of (devices, devices of a node, tensor degrees); of several, `widest` asks for X.
 
-    grids: Callable[[int, int, list[int]], list[Grid]]
+    Axes that a grid does not name are not split.
+    """
+
+    grids: Callable[[int, int, list[int]], list[dict[str, int]]]
     widest: bool = False
 
 
-def _hybrid(gpus: int, _node: int, degrees: list[int]) -> list[Grid]:
+def _hybrid(gpus: int, _node: int, degrees: list[int]) -> list[dict[str, int]]:
     """The largest tensor degree, and every way to share the rest between Z and data."""
-    return [(x, 1, z, gpus // x // z) for x in degrees[:1] for z in divisors(gpus // x)]
+    return [{"x": x, "z": z, "data": gpus // x // z} for x in degrees[:1] for z in divisors(gpus // x)]
 
 
 # arXiv 2502.08145, section IV: special cases of the four dimensions; its Frontier baseline is megatron-hsdp.
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "fsdp": Strategy(lambda gpus, _node, _degrees: [(1, 1, gpus, 1)]),
-        "hsdp": Strategy(lambda gpus, node, _degrees: [(1, 1, node, gpus // node)]),
-        "megatron-tp": Strategy(lambda gpus, _node, degrees: [(x, 1, 1, gpus // x) for x in degrees], widest=True),
+        "fsdp": Strategy(lambda gpus, _node, _degrees: [{"z": gpus}]),
+        "hsdp": Strategy(lambda gpus, node, _degrees: [{"z": node, "data": gpus // node}]),
+        "megatron-tp": Strategy(
+            lambda gpus, _node, degrees: [{"x": x, "data": gpus // x} for x in degrees], widest=True
+        ),
         "megatron-hsdp": Strategy(_hybrid),
-        "ddp": Strategy(lambda gpus, _node, _degrees: [(1, 1, 1, gpus)]),
+        "ddp": Strategy(lambda gpus, _node, _degrees: [{"data": gpus}]),
     }
 )
 
@@ -68,7 +75,7 @@ def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
     node = min(job.machine.node_devices, space.gpus)
     degrees = tensor_degrees(free, node)
     wanted = {
-        name: [grid for grid in strategy.grids(space.gpus, node, degrees) if prod(grid) == space.gpus]
+        name: [_sizes(grid) for grid in strategy.grids(space.gpus, node, degrees) if prod(grid.values()) == space.gpus]
         for name, strategy in STRATEGIES.items()
     }
     grids = list(dict.fromkeys(grid for each in wanted.values() for grid in each))
@@ -84,9 +91,13 @@ def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
 def tensor_degrees(job: Job, node: int) -> list[int]:
     """Sizes above 1 that X may have inside a node of `node` devices, largest first."""
     sizes = np.array(divisors(node)[:0:-1], dtype=np.int64)
-    rules, ones = grid_rules(job), np.ones_like(sizes)
-    kept: list[int] = sizes[first_broken(rules, Layout(x=sizes, y=ones, z=ones, data=ones)) == len(rules)].tolist()
+    rules = grid_rules(job)
+    kept: list[int] = sizes[first_broken(rules, Layout(x=sizes)) == len(rules)].tolist()
     return kept
+
+
+def _sizes(grid: Mapping[str, int]) -> Grid:
+    return tuple(grid.get(axis, 1) for axis in AXES)
 
 
 def _layouts(grids: list[Grid]) -> Layout:
@@ -94,7 +105,7 @@ def _layouts(grids: list[Grid]) -> Layout:
 
 
 def _grids(found: Ranking) -> list[Grid]:
-    columns = (found.layouts.x, found.layouts.y, found.layouts.z, found.layouts.data)
+    columns = (found.layouts.size(axis) for axis in AXES)
     return list(zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True))
 
 

@@ -13,7 +13,7 @@ from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Linear
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, Layout
+from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.ranks import first_group
 from perfmodel.parallel.rules import MEMORY, complaints, grid_rules, micro_batch_rule
 from perfmodel.search.no_answer import nearest_grid, refuse_count
@@ -80,9 +80,7 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     """Explain `grid` with its best micro-batch and recomputation, or with the leanest when it cannot run."""
     if job.machine.network.topology == "none":  # beyond its only node there is no bandwidth to calculate with
         refuse_count(job, space)
-    exact = replace(
-        job, settings=replace(job.settings, fixed={axis: int(grid.size(axis)) for axis in AXES}, maximum={})
-    )
+    exact = replace(job, settings=replace(job.settings, fixed=grid.sizes(), maximum={}))
     found = rank(exact, space)
     layout = found.layouts.take(0) if len(found) else _leanest(job, space, grid)
     rejections = _rejections(job, space, layout)

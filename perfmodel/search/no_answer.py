@@ -8,9 +8,10 @@ import numpy as np
 from perfmodel.errors import NoGridError
 from perfmodel.machines.allocation import count_problem, device_total
 from perfmodel.numerics import divisors
+from perfmodel.parallel.axes import AXES, BATCH_AXES, BATCH_GROUP, MOST_DEVICES, TENSOR_AXES
 from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, MOST_DEVICES, Layout
+from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import BATCH, FIXED, MEMORY, MICRO_BATCH, Bound, Divides, Rule, first_broken, grid_rules
 from perfmodel.parallel.settings import MOST
 from perfmodel.parallel.sharding import sharded_parameters
@@ -48,7 +49,7 @@ def why_nothing(ranking: Ranking) -> str:
     )
     short = ranking.shortfall
     if last == MICRO_BATCH:
-        share = f"{ranking.job.batch} sequences shared by z * data devices"
+        share = f"{ranking.job.batch} sequences shared by {' * '.join(BATCH_AXES)} devices"
         return f"{text} (no share of {share} is a multiple of micro-batch {ranking.space.micro_batch})"
     if last == FIXED and (other := _does_not_divide(ranking)):
         return f"{text} ({other})"
@@ -108,7 +109,7 @@ def _batches_that_work(job: Job, space: Space) -> list[int]:
     """The nearest batch below and the nearest above at which some grid of as many devices fits."""
     grids = shapes(space.gpus)
     others = tuple(rule for rule in grid_rules(job) if rule.name != BATCH)
-    share = np.unique((grids.z * grids.data)[first_broken(others, grids) == len(others)])  # type: ignore[index]
+    share = np.unique(grids.size(BATCH_GROUP)[first_broken(others, grids) == len(others)])  # type: ignore[index]
     below = job.batch // share * share
     candidates = np.unique(np.concatenate([below, below + share]))
     sides = (candidates[(candidates < job.batch) & (candidates > 0)][::-1], candidates[candidates > job.batch])
@@ -139,7 +140,7 @@ def _first_that_fits(job: Job, space: Space, direction: int) -> int | None:
 
 
 def _counts(job: Job, space: Space) -> Array:
-    """All counts that may have a grid, ascending: an x * y that the model allows times a z * data that the batch does.
+    """All counts that may have a grid, ascending: what tensor axes may have by the model times batch axes by the batch.
 
     Left out is what the machine cannot give, and what is too few to hold the state of the weights.
     """
@@ -149,16 +150,16 @@ def _counts(job: Job, space: Space) -> Array:
     counts = np.unique(np.outer(tensor[tensor <= total], shares[shares <= total]))
     counts = counts[(counts <= total) & ((counts <= machine.node_devices) | (counts % machine.node_devices == 0))]
     state = s.weight_bytes + s.kept_gradient_bytes + s.optimizer_bytes
-    held = sharded_parameters(job, Layout(x=1, y=1, z=counts, data=1)) * state
+    held = sharded_parameters(job, Layout(z=counts)) * state
     possible: Array = counts[(held <= capacity(job)) | s.ignore_memory]
     return possible
 
 
 def _tensor_degrees(job: Job) -> Array:
-    """Products of X and Y that keep every rule with Z and data left aside."""
-    rules = tuple(rule for rule in grid_rules(job) if not (isinstance(rule, Bound) and rule.axis in ("z", "data")))
-    x, y = (np.array(_common_divisors(rules, axis)) for axis in ("x", "y"))
-    grids = Layout(x=np.repeat(x, len(y)), y=np.tile(y, len(x)), z=1, data=1)
+    """Products of the tensor axes that keep every rule with the other axes left aside."""
+    rules = tuple(rule for rule in grid_rules(job) if not isinstance(rule, Bound) or rule.axis in TENSOR_AXES)
+    sizes = np.meshgrid(*(_common_divisors(rules, axis) for axis in TENSOR_AXES))
+    grids = Layout(**{axis: each.ravel() for axis, each in zip(TENSOR_AXES, sizes, strict=True)})
     return np.unique(np.asarray(grids.gpus)[first_broken(rules, grids) == len(rules)])
 
 
@@ -169,15 +170,18 @@ def _common_divisors(rules: tuple[Rule, ...], axis: str) -> list[int]:
 
 
 def _shares(job: Job, space: Space) -> Array:
-    """Products of Z and data that the batch, and what the user fixed, allow."""
+    """Products of the batch axes that the batch, and what the user fixed, allow."""
     whole, rest = divmod(job.batch, space.micro_batch or 1)
     if rest:
         return np.array([], dtype=np.int64)
     fixed, most = job.settings.fixed, job.settings.maximum
     sizes = np.array(divisors(whole))
-    z, data = (sizes[(sizes == fixed.get(axis, sizes)) & (sizes <= most.get(axis, whole))] for axis in ("z", "data"))
-    if "data" not in fixed and "data" not in most:
-        z = z[:1]  # data makes up for any other
-    products = np.unique(np.outer(z, data))
-    shared: Array = products[whole % products == 0]
+    bounded = [axis for axis in BATCH_AXES if axis in fixed or axis in most]
+    allowed = [sizes[(sizes == fixed.get(axis, sizes)) & (sizes <= most.get(axis, whole))] for axis in bounded]
+    if len(bounded) < len(BATCH_AXES):  # one that is free makes up for whatever the others leave
+        allowed = [*(each[:1] for each in allowed), sizes]
+    shared: Array = np.array([1])
+    for each in allowed:
+        products = np.unique(np.outer(shared, each))
+        shared = products[whole % products == 0]
     return shared

@@ -13,6 +13,7 @@ import numpy as np
 from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.numerics import divisors
+from perfmodel.parallel.axes import AXES, BATCH_GROUP, WEIGHT_GROUP
 from perfmodel.parallel.enumeration import each_placed, orders, shapes
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
@@ -178,7 +179,7 @@ class _Best:
 
     def _expand(self, grids: Layout) -> tuple[Array, Layout]:
         """Every grid with every micro-batch that divides its share of the batch, in every mode."""
-        share = self.job.batch // (grids.z * grids.data)
+        share = self.job.batch // grids.size(BATCH_GROUP)
         grid, micro = np.nonzero(share[:, None] % self.micro_batches == 0)  # type: ignore[index]
         modes = len(self.modes)
         grid, micro = np.repeat(grid, modes), np.repeat(self.micro_batches[micro], modes)
@@ -231,7 +232,7 @@ def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:
     largest[at] = micro  # micro-batches ascend in every grid and mode, so that the last one stays
     with_longer = np.maximum.accumulate(largest[:, :, ::-1], axis=2)[:, :, ::-1]
     best = (micro == largest[at]) & (micro > with_longer[at[0], at[1], at[2] + 1])
-    kept: Array = fitting[best | (rows.z == 1)]
+    kept: Array = fitting[best | (rows.size(WEIGHT_GROUP) == 1)]
     return kept
 
 
@@ -241,6 +242,11 @@ def _starts(ascending: Array) -> Array:
 
 
 def _order(table: Array) -> Array:
-    """The documented order of rows (time, memory, x, y, z, data, placement, micro-batch, recompute, cache)."""
-    time, memory, _, y, z, data, placement, micro, recompute, cache = table.T
-    return np.lexsort((cache, recompute, -micro, placement, -y, -z, -data, memory, time))
+    """The documented order of rows (time, memory, then the columns of a layout).
+
+    Of the axes the last counts most; the first follows from the others.
+    """
+    time, memory, *columns = table.T
+    at = dict(zip(_COLUMNS, columns, strict=True))
+    axes = (-at[axis] for axis in AXES[1:])
+    return np.lexsort((at["weight_cache"], at["recompute"], -at["micro_batch"], at["placement"], *axes, memory, time))

@@ -8,6 +8,7 @@ from perfmodel.models.model import Head, Linear
 from perfmodel.parallel.job import Job, Workload
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
+from perfmodel.parallel.sharding import block_repeats
 from perfmodel.units import Flops, Number, Seconds
 
 
@@ -38,12 +39,13 @@ def product_flops(job: Job, layout: Layout) -> Flops:
     rows, passes = job.rows(layout), Passes.of(layout).forward
     total: Number = 0.0
     for block, layer in job.model.layers():
+        repeats = block_repeats(block, layout)
         if isinstance(layer, Linear):
             products = passes + 2 if block.checkpointed else 3
-            total = total + block.repeat * products * layer.flops(rows)
+            total = total + repeats * products * layer.flops(rows)
         elif isinstance(layer, Head):
             padded = job.padded_vocabulary(layer.vocabulary, layout)
-            total = total + 3 * block.repeat * 2.0 * rows * layer.width * padded
+            total = total + 3 * repeats * 2.0 * rows * layer.width * padded
     return job.accumulation(layout) * total / (layout.x * layout.y)
 
 

@@ -24,10 +24,11 @@ import numpy as np
 from perfmodel.costs.collective import Collective, Link, Role, Term
 from perfmodel.models.layers import Embedding, Head, Layer, Linear, Norm
 from perfmodel.models.model import Block
+from perfmodel.parallel.axes import REPLICA_GROUP, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.parallel.sharding import sharded_parameters
+from perfmodel.parallel.sharding import block_repeats, sharded_parameters
 from perfmodel.step.links import links
 from perfmodel.units import Bytes, Number, Seconds
 
@@ -71,6 +72,10 @@ class Sharing:
     passes: Passes
     sharded: Number
     statistics: dict[tuple[object, ...], Bytes] = field(default_factory=dict)
+
+    def repeats(self, block: Block) -> int:
+        """How often a block occurs on one device."""
+        return block_repeats(block, self.layout)
 
 
 def layers(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[LayerTraffic]:
@@ -116,7 +121,7 @@ def _transposed(normal: Sharing) -> Sharing:
 def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
     """The five collectives of a linear layer; a transposed layer comes with x and y already exchanged in `at`."""
     sizes, part = at.job.settings, layer.weight / (at.x * at.y)
-    steps = block.repeat * at.accumulation
+    steps = at.repeats(block) * at.accumulation
     rows = at.rows * layer.positions
     gathers = at.passes.gathers if block.checkpointed else at.passes.gathers_once
     yield Collective(
@@ -132,7 +137,7 @@ def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
         layer=layer.name, role="reduce_back", term="backward_reduce", operation="all-reduce", link=at.links["x"],
         buffer=rows * layer.inputs / at.y * sizes.activation_bytes, calls=steps,
     )  # fmt: skip
-    yield from _weight_gradient(at, layer.name, part, block.repeat)
+    yield from _weight_gradient(at, layer.name, part, at.repeats(block))
 
 
 def _weight_gradient(
@@ -152,7 +157,7 @@ def _weight_gradient(
     if sizes.fidelity == "full":
         bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
     yield Collective(
-        layer=name, role="data", term=term or "data_reduce", operation="all-reduce", link=at.links["data"],
+        layer=name, role="data", term=term or "data_reduce", operation="all-reduce", link=at.links[REPLICA_GROUP],
         buffer=summed, calls=repeat, bucket=bucket,
     )  # fmt: skip
 
@@ -174,7 +179,7 @@ def _norm(at: Sharing, block: Block, layer: Norm, before: str) -> Iterator[Colle
     1983, no digits are lost), RMSNorm sums one number per row. Backward each sums as many numbers per row.
     """
     link, numbers = at.links[before], 2 if layer.bias else 1
-    steps = block.repeat * at.accumulation
+    steps = at.repeats(block) * at.accumulation
     summed = at.statistics.setdefault((numbers, layer.positions), at.rows * (layer.positions * numbers * FP32))
     forward = steps * at.passes.forward if block.checkpointed else steps
     gathered = at.statistics.setdefault((before, layer.positions), summed * link.size) if layer.bias else summed
@@ -198,17 +203,17 @@ def _embedding(at: Sharing, block: Block, layer: Embedding) -> Iterator[Collecti
     send = _of_table(at, block, layer)
     gathered = part * at.job.settings.weight_bytes
     yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
-    yield send(role="reduce", operation="all-reduce", link=at.links["xy"], buffer=hidden)
+    yield send(role="reduce", operation="all-reduce", link=at.links[TENSOR_GROUP], buffer=hidden)
     yield send(role="wait", operation="all-gather", link=at.links["y"], buffer=hidden)
-    yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
+    yield from _weight_gradient(at, layer.name, part, at.repeats(block), "vocabulary")
 
 
 def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
     """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
     part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
     send = _of_table(at, block, layer)
-    gathered, joined = part * at.job.settings.weight_bytes, at.links["xy"]
-    loss = block.repeat * at.accumulation * _LOSS_REDUCES
+    gathered, joined = part * at.job.settings.weight_bytes, at.links[TENSOR_GROUP]
+    loss = at.repeats(block) * at.accumulation * _LOSS_REDUCES
     yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
     yield send(role="reduce", operation="all-gather", link=at.links["y"], buffer=hidden)
     yield send(
@@ -216,7 +221,7 @@ def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
     )
     yield send(role="reduce_back", operation="all-reduce", link=joined, buffer=hidden)
     if not layer.tied:
-        yield from _weight_gradient(at, layer.name, part, block.repeat, "vocabulary")
+        yield from _weight_gradient(at, layer.name, part, at.repeats(block), "vocabulary")
 
 
 def _hidden(at: Sharing, width: int) -> Bytes:
@@ -226,4 +231,4 @@ def _hidden(at: Sharing, width: int) -> Bytes:
 
 def _of_table(at: Sharing, block: Block, layer: Embedding | Head) -> Callable[..., Collective]:
     """Makes collectives of an embedding or a head that every micro-step sends."""
-    return partial(Collective, layer=layer.name, term="vocabulary", calls=block.repeat * at.accumulation)
+    return partial(Collective, layer=layer.name, term="vocabulary", calls=at.repeats(block) * at.accumulation)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 
+from perfmodel.parallel.axes import SENDING, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
@@ -64,5 +65,5 @@ def capacity(job: Job) -> float:
 
 
 def _communicators(layout: Layout) -> Count:
-    """Groups of more than one rank that a device belongs to."""
-    return (layout.x > 1) * 1 + (layout.y > 1) * 1 + (layout.z > 1) * 1 + (layout.data > 1) * 1
+    """Groups of more than one rank that a device belongs to, beside that of the vocabulary, which sends little."""
+    return sum((layout.size(group) > 1) * 1 for group in SENDING if group != TENSOR_GROUP)

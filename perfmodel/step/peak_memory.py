@@ -16,6 +16,7 @@ from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.parallel.sharding import block_repeats, linear_weights
 from perfmodel.step.activations import Flight, PerToken, block_activations, block_input, in_flight, kept, run_again
 from perfmodel.units import Bytes, Count, Number
 
@@ -71,6 +72,10 @@ class _Setting:
     of_table: Bytes
     gradient_of_table: Bytes
     gathered_table: Bytes
+
+    def repeats(self, block: Block) -> int:
+        """How often a block occurs on one device."""
+        return block_repeats(block, self.layout)
 
     def tokens(self, each: PerToken) -> Bytes:
         """Bytes of all tokens of a micro-step."""
@@ -135,8 +140,8 @@ def _moments(at: _Setting) -> Iterator[Moment]:
         stored, again = _stored(at, block)
         before = before + stored
         yield _moment(at, block, before, again, last=True)
-        if block.repeat > 1:  # two more gradients are under way
-            earlier = before - stored / block.repeat
+        if at.repeats(block) > 1:  # two more gradients are under way
+            earlier = before - stored / at.repeats(block)
             yield _moment(at, block, earlier, again, last=False)
     heads = [layer for layer in job.model.layers() if isinstance(layer[1], Head)]
     if heads:
@@ -162,10 +167,10 @@ def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
     everything = block_activations(block, at.job.settings, at.job.sequence)
     full, lean = everything.on(at.layout), everything.on(at.layout, scores=False)
     if not block.checkpointed:
-        return at.rows * block.repeat * full, 0.0 * at.rows * full
+        return at.rows * at.repeats(block) * full, 0.0 * at.rows * full
     least = block_input(block, at.job.settings).on(at.layout)
     stored = np.where(at.layout.recompute == 0, full, np.where(at.layout.recompute == 1, lean, least))
-    return at.rows * block.repeat * stored, at.rows * (full - stored)
+    return at.rows * at.repeats(block) * stored, at.rows * (full - stored)
 
 
 def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
@@ -259,11 +264,11 @@ def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: boo
     use = linears[left - 1] if at_work else 0
     following = left - 1 - at_work
     same = linears[following] if following >= 0 else 0
-    again = block.repeat > (1 if last else 2)
+    again = at.repeats(block) > (1 if last else 2)
     wrapped = {False: linears[-1] * again, True: linears[0] * again}
     none, full = (use + ahead * (same or wrapped[mode]) for mode in (False, True))
     remaining = sum(linears[:left])
-    everything = _everything(at) - sum(linears[left:]) - (0 if last else sum(linears))
+    everything = linear_weights(at.job, at.layout) - sum(linears[left:]) - (0 if last else sum(linears))
     return (
         (none, everything, everything),
         (none, everything, everything),
@@ -271,14 +276,10 @@ def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: boo
     )
 
 
-def _everything(at: _Setting) -> int:
-    """Elements of all linear weights."""
-    return sum(block.repeat * layer.weight for block, layer in at.job.model.layers() if isinstance(layer, Linear))
-
-
 def _cached(at: _Setting) -> Table:
     """Elements of the weights of layers that are there while the loss is computed: cached, or sent for ahead."""
-    every, blocks = _everything(at), [b for b in at.job.model.blocks if any(isinstance(v, Linear) for v in b.layers)]
+    every = linear_weights(at.job, at.layout)
+    blocks = [b for b in at.job.model.blocks if any(isinstance(v, Linear) for v in b.layers)]
     last = [layer.weight for layer in blocks[-1].layers if isinstance(layer, Linear)]
     ahead = "all-gather" in at.job.settings.overlap
     kept_on, again = (ahead * last[-1], every, every), (ahead * last[0], ahead * last[0], every)
@@ -290,7 +291,7 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
     settings, vocabulary, width = at.job.settings, 0.0 * at.rows, 0
     for block, layer in at.job.model.layers():
         if isinstance(layer, Head):
-            vocabulary = vocabulary + block.repeat * 1.0 * at.job.padded_vocabulary(layer.vocabulary, at.layout)
+            vocabulary = vocabulary + at.repeats(block) * 1.0 * at.job.padded_vocabulary(layer.vocabulary, at.layout)
             width = max(width, layer.width)
     element = _FP32 + (settings.activation_bytes if at.flight.copies else 0 * settings.activation_bytes)
     logits = at.rows * vocabulary / (1.0 * at.layout.x * at.layout.y) * element

@@ -16,6 +16,7 @@ from perfmodel.numerics import spread
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
+from perfmodel.parallel.sharding import block_repeats
 from perfmodel.step.layer_traffic import LayerTraffic
 from perfmodel.step.traffic import Traffic
 from perfmodel.units import Array, Seconds
@@ -94,7 +95,12 @@ def segments(job: Job, layout: Layout, sent: Traffic) -> tuple[Segment, ...]:
         if pending.times:  # what follows the last linear layer is a stage without weights
             stages.append(_stage(None, LayerTimes(), pending))
         found.append(
-            Segment(name=block.name, stages=tuple(stages), repeat=block.repeat, checkpointed=block.checkpointed)
+            Segment(
+                name=block.name,
+                stages=tuple(stages),
+                repeat=block_repeats(block, layout),
+                checkpointed=block.checkpointed,
+            )
         )
     return tuple(found)
 

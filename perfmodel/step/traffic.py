@@ -12,14 +12,21 @@ import numpy as np
 
 from perfmodel.costs.collective import Collective, Link
 from perfmodel.models.layers import Attention
+from perfmodel.parallel.axes import REPLICA_GROUP, TENSOR_GROUP, WEIGHT_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.sharding import replicated_parameters
+from perfmodel.parallel.sharding import block_repeats, replicated_parameters
 from perfmodel.step.layer_traffic import FP32, LayerTraffic, layers
 from perfmodel.step.links import links
 from perfmodel.units import Bytes, Seconds
 
-_SCALARS = (("gradient norm", "xy"), ("gradient norm", "z"), ("loss", "z"), ("loss", "data"))  # one a step
+# One a step each.
+_SCALARS = (
+    ("gradient norm", TENSOR_GROUP),
+    ("gradient norm", WEIGHT_GROUP),
+    ("loss", WEIGHT_GROUP),
+    ("loss", REPLICA_GROUP),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +114,16 @@ def _ending(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[Colle
     if job.settings.fidelity == "paper":
         return
     elements, sizes = replicated_parameters(job, layout), job.settings
-    scales = sum(b.repeat * layer.parameters for b, layer in job.model.layers() if isinstance(layer, Attention))
+    attention = [(block, layer) for block, layer in job.model.layers() if isinstance(layer, Attention)]
+    scales = sum(block_repeats(block, layout) * layer.parameters for block, layer in attention)
     sent: list[tuple[str, str, Bytes]] = []
     if scales:
         sent.append(("scales of queries and keys", "x", scales * sizes.kept_gradient_bytes))
     if np.any(elements):
-        sent.append(("biases, norms, positions", "z", elements * sizes.kept_gradient_bytes))
-        sent.append(("biases, norms, positions", "data", elements * sizes.sent_gradient_bytes))
-    sent += [(name, axis, FP32) for name, axis in _SCALARS]
-    for name, axis, buffer in sent:
+        sent.append(("biases, norms, positions", WEIGHT_GROUP, elements * sizes.kept_gradient_bytes))
+        sent.append(("biases, norms, positions", REPLICA_GROUP, elements * sizes.sent_gradient_bytes))
+    sent += [(name, group, FP32) for name, group in _SCALARS]
+    for name, group, buffer in sent:
         yield Collective(
-            layer=name, role="end", term="small", operation="all-reduce", link=groups[axis], buffer=buffer, calls=1
+            layer=name, role="end", term="small", operation="all-reduce", link=groups[group], buffer=buffer, calls=1
         )

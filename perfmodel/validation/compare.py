@@ -14,8 +14,9 @@ from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Dtype, DtypeRates, Machine
 from perfmodel.models.model import Model, Transformer
 from perfmodel.models.scaling import scaled
+from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout, Placement
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.search.search import Space, rank
@@ -186,13 +187,9 @@ def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> I
 
 
 def _layouts(rows: list[Measurement]) -> Layout:
-    x, y, z, data = np.array([row.grid for row in rows], dtype=np.int64).T
     caches = [row.weight_cache or _GATHERED_TWICE[row.recompute or "none"] for row in rows]
-    return Layout(
-        x=x,
-        y=y,
-        z=z,
-        data=data,
+    return Layout.of(
+        np.array([row.grid for row in rows], dtype=np.int64).T,
         placement=np.array([_placed(row) for row in rows]),
         micro_batch=np.array([row.micro_batch for row in rows]),
         recompute=np.array([RECOMPUTES.index(cast("Recompute", row.recompute)) for row in rows]),
@@ -201,7 +198,7 @@ def _layouts(rows: list[Measurement]) -> Layout:
 
 
 def _placed(row: Measurement) -> int:
-    return PLACEMENTS.index(cast("Placement", row.placement))
+    return PLACEMENTS.index(row.placement)
 
 
 def _best(job: Job, row: Measurement) -> Compared:

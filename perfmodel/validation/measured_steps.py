@@ -1,5 +1,6 @@
 """Measured steps as rows of documented columns: every problem with its line, every good row kept."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Any, TypeVar, cast
 from perfmodel.errors import FileProblems, PerfmodelError, nearest
 from perfmodel.machines.collective_times import Operation
 from perfmodel.machines.machine import Dtype
+from perfmodel.parallel.axes import AXES, AXONN, KINDS
 from perfmodel.parallel.settings import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap
 
 # Every column with what it holds: the documentation, the check of a file's heading, and the message are made of this.
@@ -25,14 +27,14 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "scale_hidden": "factor of all its widths, as by `run --scale-hidden`; empty: 1",
         "sequence_length": "tokens in a sequence; empty: the model's own",
         "gpus": "devices in all; empty: what the grid has",
-        "x": "size of axis X; a row without any axis is compared with the best predicted grid",
-        "y": "size of axis Y",
-        "z": "size of axis Z",
-        "data": "size of the data axis",
+        **{
+            axis: f"size of axis {kind.title}; empty: 1, and where all are, that of the best predicted grid"
+            for axis, kind in KINDS.items()
+        },
         "tp": "instead: tensor-parallel degree, which is X",
         "fsdp": "instead: degree of sharded data parallelism, which is Z",
         "dp": "instead: data-parallel degree, which is data",
-        "placement": "order of the axes, neighbouring ranks first; empty: y,x,z,data",
+        "placement": f"order of the axes, neighbouring ranks first; empty: {','.join(AXONN)}",
         "batch_sequences": "sequences in a step, all devices together",
         "micro_batch": "sequences that a device processes at once; empty: what is predicted to be fastest",
         "recompute": "none, selective or full; empty: what is predicted to be fastest",
@@ -49,8 +51,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "source": "where the row is from",
     }
 )
-_AXES, _ALIASES = ("x", "y", "z", "data"), {"tp": "x", "fsdp": "z", "dp": "data"}
-_PLACED = ("y", "x", "z", "data")
+_ALIASES = {"tp": "x", "fsdp": "z", "dp": "data"}
 _DTYPES = ("bf16", "fp16", "fp32")
 _SIZES = ("hidden", "layers", "heads", "kv_heads", "ffn", "vocabulary")
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -85,7 +86,7 @@ class Measurement:
     scale_hidden: str
     sequence: int | None
     gpus: int
-    grid: tuple[int, int, int, int] | None
+    grid: tuple[int, ...] | None
     placement: tuple[str, ...]
     batch: int
     micro_batch: int | None
@@ -187,34 +188,34 @@ def _needed(value: _T | None, column: str) -> _T:
     return value
 
 
-def _devices(values: Mapping[str, str], grid: tuple[int, int, int, int] | None) -> int:
+def _devices(values: Mapping[str, str], grid: tuple[int, ...] | None) -> int:
     """Those of the grid, which a number beside it must be; without one, that number."""
     gpus = _whole(values, "gpus")
     if grid is None:
         return _needed(gpus, "gpus")
-    product = grid[0] * grid[1] * grid[2] * grid[3]
+    product = math.prod(grid)
     if gpus not in (None, product):
         raise PerfmodelError(f"the grid {'x'.join(map(str, grid))} has {product} devices, not {gpus} (column gpus)")
     return product
 
 
-def _grid(values: Mapping[str, str]) -> tuple[int, int, int, int] | None:
+def _grid(values: Mapping[str, str]) -> tuple[int, ...] | None:
     """Sizes of the axes, 1 where a row gives others only; None where it gives none."""
     sizes: dict[str, int] = {}
-    for column in (*_AXES, *_ALIASES):
+    for column in (*AXES, *_ALIASES):
         size, axis = _whole(values, column), _ALIASES.get(column, column)
         if size is None:
             continue
         if axis in sizes:
             raise PerfmodelError(f"{column} and {axis} are both given, and both mean {axis}")
         sizes[axis] = size
-    return (sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1), sizes.get("data", 1)) if sizes else None
+    return tuple(sizes.get(axis, 1) for axis in AXES) if sizes else None
 
 
 def _placement(text: str) -> tuple[str, ...]:
-    axes = tuple(axis.strip() for axis in text.split(",")) if text else _PLACED
-    if sorted(axes) != sorted(_AXES):
-        raise PerfmodelError(f"placement is {text!r}, wanted the four axes in an order, such as {','.join(_PLACED)}")
+    axes = tuple(axis.strip() for axis in text.split(",")) if text else AXONN
+    if sorted(axes) != sorted(AXES):
+        raise PerfmodelError(f"placement is {text!r}, wanted all axes in an order, such as {','.join(AXONN)}")
     return axes
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.machines import profiles
 from perfmodel.models.model import Transformer, closed_form_flops
+from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, Layout
+from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import (
     AXONN_OVERLAPS,
     CONTENTION,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from perfmodel.parallel.layout import AXES, PLACEMENTS
+from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.settings import CONTENTION, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.validation.blame import verdict
 from perfmodel.validation.calibration import Calibration, Fitted
@@ -60,7 +60,7 @@ def _row_record(one: Published, after: Published | None) -> dict[str, Any]:
         "quantity": row["quantity"],
         "overlap": row["overlap"] or "all",
         "recompute": row["recompute"],
-        "grid": {axis: int(getattr(one.layout, axis)) for axis in AXES},
+        "grid": one.layout.sizes(),
         "micro_batch": int(one.layout.micro_batch),
         "predicted": one.predicted,
         "published": one.published,
@@ -169,7 +169,7 @@ def _compared_record(one: Compared) -> dict[str, Any]:
         "line": row.line,
         "repetitions": row.repetitions,
         "group": one.group,
-        "grid": {axis: int(getattr(layout, axis)) for axis in AXES},
+        "grid": layout.sizes(),
         "placement": ",".join(PLACEMENTS[int(layout.placement)]),
         "micro_batch": int(layout.micro_batch),
         "recompute": RECOMPUTES[int(layout.recompute)],

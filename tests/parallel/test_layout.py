@@ -5,8 +5,9 @@ import pytest
 
 from perfmodel.errors import UsageError
 from perfmodel.numerics import divisors
+from perfmodel.parallel.axes import AXES, AXONN, PAPER
 from perfmodel.parallel.enumeration import factorizations, placed
-from perfmodel.parallel.layout import AXES, AXONN, NAMED_PLACEMENTS, PAPER, PLACEMENTS, Layout
+from perfmodel.parallel.layout import NAMED_PLACEMENTS, PLACEMENTS, Layout
 from perfmodel.parallel.ranks import groups
 
 

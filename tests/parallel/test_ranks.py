@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from perfmodel.machines.domains import contained
+from perfmodel.parallel.axes import SENDING
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.ranks import first_group, groups, nodes_of, rank_array
+from perfmodel.parallel.ranks import first_group, groups, members_with, rank_array
 
 
 def test_a_grid_of_two_by_two_by_two_is_the_paper_s_picture():
@@ -64,5 +66,20 @@ def test_groups_of_the_innermost_axis_are_neighbours():
         assert set(np.diff(groups(layout, innermost), axis=1).ravel().tolist()) <= {1}
 
 
-def test_nodes_are_filled_in_the_order_of_ranks():
-    assert nodes_of(np.array([0, 3, 4, 11]), 4).tolist() == [0, 0, 1, 2]
+@pytest.mark.parametrize("group", SENDING)
+@pytest.mark.parametrize("placement", [0, 1, 5, 17])
+def test_the_group_of_a_rank_is_the_one_of_all_groups_that_it_is_in(group, placement):
+    layout = Layout(x=2, y=3, z=4, data=2, placement=placement)
+    of = {rank: line.tolist() for line in groups(layout, group) for rank in line.tolist()}
+    for rank in range(48):
+        assert sorted(members_with(layout, group, rank).tolist()) == of[rank]
+
+
+@pytest.mark.parametrize("group", SENDING)
+@pytest.mark.parametrize("devices", [1, 4, 6, 8])
+def test_a_group_crosses_nodes_where_the_model_says_so(group, devices):
+    grids = placed(48, tuple(range(24)))
+    inside = contained(inner=grids.inner(group), size=grids.size(group), domain=devices, gpus=grids.gpus)
+    for row in (row for row in range(0, len(grids.x), 7) if grids.take(row).size(group) > 1):
+        nodes = groups(grids.take(row), group) // devices
+        assert bool(inside[row]) == bool(np.all(nodes == nodes[:, :1]))

@@ -17,7 +17,7 @@ from perfmodel.models.layers import Linear
 from perfmodel.numerics import divisors
 from perfmodel.parallel.enumeration import factorizations, placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.ranks import groups, nodes_of, rank_array
+from perfmodel.parallel.ranks import groups, rank_array
 from perfmodel.parallel.settings import WEIGHT_CACHES
 from perfmodel.step.traffic import traffic
 from rings import Ring, over
@@ -196,7 +196,7 @@ def test_a_transposed_layer_takes_what_a_normal_one_leaves_and_the_chain_is_the_
 def leaving(group_rows, devices, gpus):
     """The most groups that share one node's way out: groups with members on the node and members elsewhere."""
     count = np.zeros(-(-gpus // devices), dtype=int)
-    for nodes in nodes_of(group_rows, devices):
+    for nodes in group_rows // devices:
         touched = np.unique(nodes)
         if len(touched) > 1:
             count[touched] += 1
@@ -261,7 +261,7 @@ def test_in_jobs_of_few_domains_sharers_and_fewest_members_are_exact_however_blo
         if bandwidths.contained(inner=inner, size=size, gpus=gpus):
             continue
         lines = groups(Layout(x=inner, y=size, z=gpus // (inner * size), data=1, placement=1), "y")
-        counts = [np.unique(row, return_counts=True)[1] for row in nodes_of(lines, devices)]
+        counts = [np.unique(row, return_counts=True)[1] for row in lines // devices]
         shape = {"inner": inner, "size": size, "domain": devices, "gpus": gpus}
         assert int(sharing(**shape)) == leaving(lines, devices, gpus), shape
         assert int(fewest_members(**shape)) == min(int(row.min()) for row in counts if len(row) > 1), shape

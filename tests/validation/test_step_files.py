@@ -69,7 +69,7 @@ def test_a_row_is_predicted_as_the_model_that_was_made_of_it_in_the_order_of_its
         (changed(step_time_s=float("nan")), "step_time_s is 'nan', wanted a number from"),
         (changed(step_time_s=[1.5]), "step_time_s is [1.5], wanted text or a number"),
         (changed(dtype="fp64"), "dtype is 'fp64': steps are predicted in bf16, fp16, fp32"),
-        (changed(placement="x,y"), "placement is 'x,y', wanted the four axes in an order"),
+        (changed(placement="x,y"), "placement is 'x,y', wanted all axes in an order"),
         (changed(status="out of memory", message="rank 3"), "the run did not end well: out of memory: rank 3"),
         (changed(machine=""), "machine is missing"),
         (changed(communication={"broadcast": {}}), "communication names 'broadcast', none of"),

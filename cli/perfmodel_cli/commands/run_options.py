@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import UsageError
+from perfmodel.parallel.axes import EXAMPLE, FORM
 from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import StepCounts
@@ -34,7 +35,7 @@ class RunQuestion:
     """What is run: model, grids, batch, and how the step is carried out."""
 
     model: options.ModelName
-    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 2x2x1x2.")] = ""
+    grid: Annotated[str, typer.Option("--grid", help=f"{FORM}, such as {EXAMPLE}.")] = ""
     grids: Annotated[
         str,
         typer.Option(
@@ -170,10 +171,7 @@ class RunQuestion:
         overlap = options.overlaps(self.overlap)
         return Experiment(
             model=self.model,
-            x=int(layout.x),
-            y=int(layout.y),
-            z=int(layout.z),
-            data=int(layout.data),
+            **layout.sizes(),
             batch_sequences=batch,
             scale_layers=self.scale_layers,
             scale_hidden=self.scale_hidden,

@@ -3,6 +3,7 @@
 from rich.console import Group
 from rich.table import Table
 
+from perfmodel.parallel.axes import LISTED
 from perfmodel.units import show
 from perfmodel_cli.render.cells import Record, add_row, line, table_of
 from perfmodel_cli.texts import grid_text
@@ -15,7 +16,7 @@ def dry_run(record: Record) -> Group:
     return Group(
         line(f"{record['model']} on {record['machine']}, {record['dtype']}", style="bold"),
         line(
-            f"grid {grid_text(record)} (x,y,z,data) = {record['gpus']} ranks, neighbours first: "
+            f"grid {grid_text(record)} ({LISTED}) = {record['gpus']} ranks, neighbours first: "
             f"{','.join(record['placement'])}; rank {record['rank']}"
         ),
         line(

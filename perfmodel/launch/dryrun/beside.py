@@ -5,7 +5,7 @@ from typing import Any
 
 from perfmodel.launch.dryrun.step import DryRun
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.records import plain
 from perfmodel.step.flops import product_flops
@@ -25,7 +25,7 @@ def beside_record(job: Job, layout: Layout, rank: int, found: DryRun) -> Record:
         "dtype": job.dtype,
         "gpus": int(layout.gpus),
         "rank": rank,
-        "grid": {axis: int(layout.size(axis)) for axis in AXES},
+        "grid": layout.sizes(),
         "placement": list(PLACEMENTS[int(layout.placement)]),
         "micro_batch": int(layout.micro_batch),
         "accumulation_steps": int(job.accumulation(layout)),

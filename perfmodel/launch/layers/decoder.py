@@ -15,6 +15,7 @@ from perfmodel.launch.layers.vocabulary import Embedding, Head
 from perfmodel.launch.training.plan import MicroStep, Plan, first_sequence
 from perfmodel.models import layers
 from perfmodel.models.model import Model
+from perfmodel.parallel.sharding import block_repeats
 
 
 def build(model: Model, plan: Plan, *, padded_vocabulary: int, flash: bool = True) -> "Decoder":
@@ -44,7 +45,7 @@ class Decoder(nn.Module):
         self.embedding_norm = Norm(first[0], plan.grid.y) if first else None
         self.blocks = nn.ModuleList(
             DecoderBlock(plan, body, name=f"{model.blocks[1].name}.{index}", blocks=blocks, flash=flash)
-            for index in range(blocks)
+            for index in range(block_repeats(model.blocks[1], plan.grid.layout))
         )
         self.final_norm = Norm(record(top, "final norm", layers.Norm), plan.grid.y)
         head = record(top, "head", layers.Head)

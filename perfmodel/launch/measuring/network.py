@@ -7,6 +7,7 @@ from typing import Any
 
 from perfmodel.launch.measuring.figures import figure
 from perfmodel.launch.measuring.fits import Fit, of_shape
+from perfmodel.machines.domains import contained
 from perfmodel.units import parse
 
 _LEAST_HOP = parse("10 ns", "s")
@@ -54,6 +55,6 @@ def _hop(found: Sequence[Fit], node: int) -> float:
     hops = [
         one.alpha / max(1, one.size // max(1, node // one.inner))
         for one in found
-        if one.operation == "all-gather" and one.inner * one.size > node
+        if one.operation == "all-gather" and not contained(inner=one.inner, size=one.size, domain=node)
     ]
     return max(statistics.median(hops), _LEAST_HOP) if hops else _LEAST_HOP

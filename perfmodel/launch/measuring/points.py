@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from perfmodel.machines.collective_times import Operation
+from perfmodel.machines.domains import contained
 from perfmodel.numerics import divisors
 from perfmodel.units import parse
 
@@ -170,7 +171,10 @@ def shapes(ranks: int, node: int) -> list[tuple[int, int]]:
         (inner, size)
         for inner in divisors(ranks)
         for size in divisors(ranks // inner)
-        if size > 1 and inner * size > node and (node % inner == 0 or inner % node == 0) and inner * size % node == 0
+        if size > 1
+        and not contained(inner=inner, size=size, domain=node)
+        and (node % inner == 0 or inner % node == 0)
+        and inner * size % node == 0
     ]
     return inside + between
 

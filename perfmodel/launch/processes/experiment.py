@@ -12,6 +12,7 @@ from perfmodel.machines import profiles
 from perfmodel.machines.machine import TRAINING_DTYPES
 from perfmodel.models.model import Embedding
 from perfmodel.models.scaling import scaled
+from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
@@ -85,15 +86,12 @@ class Experiment:
     @property
     def ranks(self) -> int:
         """Processes in all."""
-        return self.x * self.y * self.z * self.data
+        return int(self.layout().gpus)
 
     def layout(self) -> Layout:
         """The same for the model."""
         return Layout(
-            x=self.x,
-            y=self.y,
-            z=self.z,
-            data=self.data,
+            **{axis: getattr(self, axis) for axis in AXES},
             placement=PLACEMENTS.index(tuple(self.placement.split(","))),
             micro_batch=self.micro_batch,
             recompute=RECOMPUTES.index(self.recompute),

@@ -20,7 +20,7 @@ def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[
     `seconds` is what the calls take one after another with nothing beside them: the slowest rank's median each.
     """
     calls = list(ledger)
-    mine = [alone(getattr(grid, call.axis), call, device) for call, _ in calls]
+    mine = [alone(grid.sent_over(call.axis), call, device) for call, _ in calls]
     seconds_each = slowest(mine, device) if calls else []
     found: dict[str, dict[str, dict[str, float]]] = {}
     for (call, times), seconds in zip(calls, seconds_each, strict=True):

@@ -126,8 +126,8 @@ def _parts(flat: Flat, optimizer: Optimizer, grid: Grid, steps: torch.Tensor) ->
     for number, held in enumerate(flat.held):
         piece, end = held.piece, start + held.piece.elements
         size = torch.Size((_stored_rows(piece), piece.columns))
-        # Ranks of data share the work; all of them hold the same.
-        written = _first_copy(held, grid) and grid.data.place == number % grid.data.size
+        # Replicas share the work; all of them hold the same.
+        written = _first_copy(held, grid) and grid.replicas.place == number % grid.replicas.size
         for kind, tensor in (("weight", flat.master), ("first", optimizer.first), ("second", optimizer.second)):
             rectangles = tuple(_rectangles(piece, tensor[start:end]))
             found[f"{kind}.{piece.name}"] = _Part(size=size, dtype=tensor.dtype, rectangles=rectangles, written=written)

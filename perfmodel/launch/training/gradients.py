@@ -60,7 +60,7 @@ class Gradients:
             partial = gradient[self._flat.section("partial")]
             if partial.numel():
                 self._grid.x.all_reduce(partial).wait()
-            self._grid.data.all_reduce(copied).wait()
+            self._grid.replicas.all_reduce(copied).wait()
         for bucket in self._buckets:
             assert bucket.pending is not None  # noqa: S101 - sent above
             bucket.pending.wait()
@@ -81,7 +81,7 @@ class Gradients:
         self._flat.gradient.mul_(torch.clamp(most / norm, max=1.0))
 
     def _send(self, bucket: _Bucket) -> None:
-        bucket.pending = self._grid.data.all_reduce(self._flat.gradient[bucket.where])
+        bucket.pending = self._grid.replicas.all_reduce(self._flat.gradient[bucket.where])
 
     def _copied(self) -> torch.Tensor:
         """The gradients of what Z and data hold copies of."""

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from perfmodel.launch.training.ledger import Ledger
 from perfmodel.parallel import ranks
+from perfmodel.parallel.axes import BATCH_GROUP, REPLICA_GROUP, SENDING, TENSOR_GROUP
 from perfmodel.parallel.layout import Layout
 
 # The names of torch 2.13; before, the same functions were called otherwise.
@@ -96,14 +97,17 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """One rank's place in the grid: its axes, `xy` (X and Y joined) among them, and what they have sent."""
+    """One rank's place in the grid: its axes, some of them joined, and what they have sent.
+
+    `replicas`: ranks that hold the same weights and see different tokens; `xy`: X and Y, which split the vocabulary.
+    """
 
     layout: Layout
     rank: int
     x: Axis
     y: Axis
     z: Axis
-    data: Axis
+    replicas: Axis
     xy: Axis
     ledger: Ledger
 
@@ -112,8 +116,8 @@ class Grid:
         """Make this rank's groups; torch.distributed is set up unless there is one rank only."""
         ledger = Ledger()
         made: dict[str, tuple[np.ndarray, dist.ProcessGroup | None]] = {}
-        for name in ("x", "y", "z", "data", "xy"):
-            members = _members(layout, name, rank)
+        for name in SENDING:
+            members = ranks.members_with(layout, name, rank)
             same = [axis for axis in made.values() if members.size > 1 and np.array_equal(axis[0], members)]
             group = same[0][1] if same else _group(members, int(layout.gpus), name)
             made[name] = members, group
@@ -123,7 +127,17 @@ class Grid:
             )
             for name, (members, group) in made.items()
         }
-        return cls(layout=layout, rank=rank, **axes, ledger=ledger)
+        replicas, xy = axes.pop(REPLICA_GROUP), axes.pop(TENSOR_GROUP)
+        return cls(layout=layout, rank=rank, **axes, replicas=replicas, xy=xy, ledger=ledger)
+
+    def sent_over(self, group: str) -> Axis:
+        """The axis, or the axes joined, that the ledger counts under this name."""
+        return next(axis for axis in (self.x, self.y, self.z, self.replicas, self.xy) if axis.name == group)
+
+    @property
+    def shares(self) -> int:
+        """Ranks that see different tokens."""
+        return int(self.layout.size(BATCH_GROUP))
 
     def exchanged(self) -> "Grid":
         """For a transposed layer: X and Y change roles. Groups, and the names they are counted under, stay."""
@@ -137,14 +151,6 @@ def join_features(axis: Axis, part: torch.Tensor) -> torch.Tensor:
     if axis.size == 1:
         return whole
     return whole.view(axis.size, *part.shape).transpose(0, 1).reshape(len(part), -1)
-
-
-def _members(layout: Layout, name: str, rank: int) -> np.ndarray:
-    """The ranks of one axis that `rank` belongs to; for xy in the order of x then y, which the vocabulary is cut in."""
-    array = ranks.rank_array(layout)
-    x, y, z, data = (int(place[0]) for place in np.nonzero(array == rank))
-    lines = {"x": array[:, y, z, data], "y": array[x, :, z, data], "z": array[x, y, :, data], "data": array[x, y, z, :]}
-    return lines[name] if name in lines else array[:, :, z, data].reshape(-1)
 
 
 def _group(members: np.ndarray, world: int, name: str) -> dist.ProcessGroup | None:

@@ -46,6 +46,6 @@ class MicroStep:
 
 
 def first_sequence(grid: Grid, *, micro_batch: int, micro_step: int) -> int:
-    """A micro-step takes the next `micro_batch` sequences for every rank of z and data, those of data outermost."""
-    shares, mine = grid.data.size * grid.z.size, grid.data.place * grid.z.size + grid.z.place
-    return (micro_step * shares + mine) * micro_batch
+    """A micro-step takes the next `micro_batch` sequences for every share of the batch, those of one z together."""
+    mine = grid.replicas.place * grid.z.size + grid.z.place
+    return (micro_step * grid.shares + mine) * micro_batch

@@ -15,6 +15,7 @@ from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.launch.training import draws
 from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.plan import first_sequence
+from perfmodel.parallel.axes import BATCH_AXES
 
 _FORMATS = {".uint16": "<u2", ".uint32": "<u4"}
 
@@ -30,12 +31,12 @@ def batches(
     source: Source, grid: Grid, *, batch: int, accumulation: int, step: int
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """(tokens, targets) of this rank in each micro-step of a step that has `batch` sequences over all ranks."""
-    shares = grid.z.size * grid.data.size
-    micro_batch, rest = divmod(batch, shares * accumulation)
+    micro_batch, rest = divmod(batch, grid.shares * accumulation)
     if rest or not micro_batch:
+        over = ", ".join(f"{axis} {grid.layout.size(axis)}" for axis in BATCH_AXES)
         raise UsageError(
-            f"a batch of {batch} sequences cannot be split over z {grid.z.size}, data {grid.data.size} and "
-            f"{accumulation} micro-steps; wanted a multiple of {shares * accumulation}"
+            f"a batch of {batch} sequences cannot be split over {over} and "
+            f"{accumulation} micro-steps; wanted a multiple of {grid.shares * accumulation}"
         )
     found = []
     for micro_step in range(accumulation):

@@ -86,7 +86,7 @@ class Trainer:
     def _passes(self, step: int, batches: Sequence[Batch]) -> torch.Tensor:
         """Forward and backward passes of all micro-steps; this rank's part of the loss."""
         schedule, device = self.plan.schedule, self.flat.master.device
-        tokens_of_step = sum(targets.numel() for _, targets in batches) * self._shares
+        tokens_of_step = sum(targets.numel() for _, targets in batches) * self.plan.grid.shares
         total = torch.zeros((), device=device, dtype=self.flat.master.dtype)
         for micro_step, batch in enumerate(batches):
             tokens, targets = (part.to(device, non_blocking=True) for part in batch)
@@ -100,15 +100,10 @@ class Trainer:
         schedule.scattered = _ignore
         return total
 
-    @property
-    def _shares(self) -> int:
-        """Ranks that see different tokens."""
-        return self.plan.grid.z.size * self.plan.grid.data.size
-
     def _summed(self, loss: torch.Tensor) -> torch.Tensor:
         """The loss of all ranks; those of x and y have computed the same."""
         self.plan.grid.z.all_reduce(loss).wait()
-        self.plan.grid.data.all_reduce(loss).wait()
+        self.plan.grid.replicas.all_reduce(loss).wait()
         return loss
 
 

@@ -77,7 +77,7 @@ def test_the_groups_of_a_rank_among_32768_are_made_within_ten_seconds(grid):
     dist.init_process_group("fake", rank=12345, world_size=32768, store=FakeStore())
     try:
         made = Grid.of(Layout.of(grid), 12345)
-        assert [made.x.size, made.y.size, made.z.size, made.data.size] == list(grid)
+        assert [made.x.size, made.y.size, made.z.size, made.replicas.size] == list(grid)
     finally:
         dist.destroy_process_group()
     assert time.perf_counter() - start < 10

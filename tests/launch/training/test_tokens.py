@@ -21,7 +21,16 @@ def places(sizes):
             name: Axis(name=name, size=size, place=at)
             for name, size, at in zip(("x", "y", "z", "data"), sizes, place, strict=True)
         }
-        yield Grid(layout=layout, rank=int(array[place]), **axes, xy=Axis(name="xy"), ledger=Ledger())
+        yield Grid(
+            layout=layout,
+            rank=int(array[place]),
+            x=axes["x"],
+            y=axes["y"],
+            z=axes["z"],
+            replicas=axes["data"],
+            xy=Axis(name="xy"),
+            ledger=Ledger(),
+        )
 
 
 def text(tmp_path, length, name="text.npy", dtype=np.uint16):

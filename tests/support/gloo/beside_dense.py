@@ -169,16 +169,16 @@ def _deviation(grid, case):
 
 def _share(grid, whole, micro_steps, micro_step):
     """This rank's sequences, the second dimension: micro-steps outermost, then data, then Z."""
-    return grid.z.part(grid.data.part(whole.chunk(micro_steps, 1)[micro_step], 1), 1)
+    return grid.z.part(grid.replicas.part(whole.chunk(micro_steps, 1)[micro_step], 1), 1)
 
 
 def _sum(grid, flat, loss):
     """What a training step sums, with plain collectives."""
     grid.z.all_reduce(flat.gradient[flat.section("sharded").stop :]).wait()
     grid.x.all_reduce(flat.gradient[flat.section("partial")]).wait()
-    grid.data.all_reduce(flat.gradient).wait()
+    grid.replicas.all_reduce(flat.gradient).wait()
     grid.z.all_reduce(loss).wait()
-    grid.data.all_reduce(loss).wait()
+    grid.replicas.all_reduce(loss).wait()
 
 
 def _shard(piece, whole):

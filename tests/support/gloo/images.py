@@ -82,12 +82,12 @@ def _convolved(parameters, which, images, kernel):
 
 def _own(grid, images):
     """This rank's images, and its channels."""
-    return grid.y.part(grid.z.part(grid.data.part(images, 0), 0), 3).clone()
+    return grid.y.part(grid.z.part(grid.replicas.part(images, 0), 0), 3).clone()
 
 
 def _all(grid, images):
     channels = join_features(grid.y, images.flatten(0, -2)).view(*images.shape[:-1], -1)
-    for axis in (grid.z, grid.data):
+    for axis in (grid.z, grid.replicas):
         channels, pending = axis.all_gather(channels)
         pending.wait()
     return channels

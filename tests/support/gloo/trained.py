@@ -99,9 +99,9 @@ def whole(held, values, grid):
     flat[piece.offset : piece.offset + piece.elements] = values
     found = torch.zeros(piece.rows, piece.columns, dtype=values.dtype)
     found[row : row + rows, column : column + columns] = flat.view(rows, columns)
-    for axis in (grid.xy, grid.z, grid.data):
+    for axis in (grid.xy, grid.z, grid.replicas):
         axis.all_reduce(found).wait()
-    return found / (copies(grid, held.section) * grid.data.size)
+    return found / (copies(grid, held.section) * grid.replicas.size)
 
 
 def deviations(rank, cases):
