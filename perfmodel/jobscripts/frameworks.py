@@ -14,6 +14,9 @@ from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank
 
 _GPUS = ("NVIDIA", "AMD")
+# How the frameworks of others number ranks, with all axes that they can split: one that is not here they refuse.
+_COLUMN_FIRST: Placement = ("y", "x", "z", "data")
+_ROW_FIRST: Placement = ("x", "y", "z", "data")
 # Weights are gathered once or twice in a micro-step, and recomputation shares the backward pass's gather: FSDP.
 _ONCE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "forward"), ("none", "all"), ("full", "all"))
 _TWICE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "none"), ("full", "forward"))
@@ -199,7 +202,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         Framework(
             name="axonn-nanogpt",
             source="axonn-ai/nanoGPT commit 59cc1f0, train_pm.py and config/train_gpt_neox_20B.py",
-            orders=(AXONN,),
+            orders=(_COLUMN_FIRST,),
             program=("python", "-u", "train_pm.py"),
             refuses=_axonn_nanogpt,
             modes=(("none", "none"), ("full", "none")),  # AxoNN's easy mode gathers for every pass
@@ -209,7 +212,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
             source=(
                 "axonn-ai/Megatron-AxoNN commit 064236e, arguments.py and pretrain_gpt.py; 728f2fb, data_samplers.py"
             ),
-            orders=(AXONN,),
+            orders=(_COLUMN_FIRST,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_axonn,
             needs="--data-path, --vocab-file and --merge-file",
@@ -217,7 +220,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         Framework(
             name="litgpt-axonn",
             source="axonn-ai/litgpt commit b5596e9, litgpt/finetune/full.py and run.sh",
-            orders=(AXONN,),
+            orders=(_COLUMN_FIRST,),
             program=("python", "-u", "-m", "litgpt", "finetune_full"),
             refuses=_litgpt_axonn,
             needs="the folder of the model's checkpoint first",
@@ -230,7 +233,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
                 "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; "
                 "018740b, models/llama3/infra; 0.3.0"
             ),
-            orders=(PAPER,),
+            orders=(_ROW_FIRST,),
             program=("python", "-u", "-m", "torchtitan.train"),
             refuses=_torchtitan,
             vendors=(*_GPUS, "Intel"),
@@ -240,7 +243,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         Framework(
             name="megatron-lm",
             source="NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py; 00caa53, core/distributed/fsdp",
-            orders=(PAPER,),
+            orders=(_ROW_FIRST,),
             program=("python", "-u", "pretrain_gpt.py"),
             refuses=_megatron_lm,
             modes=(*_TWICE, ("selective", "none")),
@@ -251,7 +254,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
                 "microsoft/DeepSpeed commits 03dc2b9, 0102dcd and 03aecee, "
                 "config.py and others in deepspeed/runtime/zero"
             ),
-            orders=(PAPER,),
+            orders=(_ROW_FIRST,),
             program=(),
             refuses=_deepspeed,
             vendors=(*_GPUS, "Intel"),

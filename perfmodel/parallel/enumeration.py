@@ -41,7 +41,8 @@ def orders(grids: Layout, placements: tuple[int, ...]) -> Array:
     Axes of size 1 may stand anywhere in the order without moving a rank, so of equal orders only the first counts.
     """
     split = np.array([grids.size(axis) for axis in AXES]) > 1
-    return _first_of_equal_orders(placements)[(1 << np.arange(len(AXES))) @ split]
+    distinct: Array = _first_of_equal_orders(placements)[(1 << np.arange(len(AXES))) @ split]
+    return distinct
 
 
 def placed(gpus: int, placements: tuple[int, ...]) -> Layout:

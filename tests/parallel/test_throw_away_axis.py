@@ -122,3 +122,12 @@ def test_it_costs_what_data_costs(with_one_more):
     )
     assert as_data == as_replica
     assert as_data
+
+
+def test_the_launcher_sums_over_it_what_the_model_says(with_one_more):
+    pytest.importorskip("torch")
+    tiny = ("--model", "gpt-tiny", "--machine", "perlmutter", "--batch", "16")
+    found = json.loads(with_one_more("dryrun", "--grid", "2x1x2x2x2", "--gpus", "16", *tiny, "--format", "json"))
+    sums = [one for one in found["collectives"] if (one["operation"], one["axis"]) == ("all-reduce", "data+replica")]
+    assert [(one["group_size"], one["sent_B"]) for one in sums] == [(4, pytest.approx(sums[0]["model_sent_B"]))]
+    assert sums[0]["sent_B"] > 0

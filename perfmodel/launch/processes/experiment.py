@@ -12,7 +12,7 @@ from perfmodel.machines import profiles
 from perfmodel.machines.machine import TRAINING_DTYPES
 from perfmodel.models.model import Embedding
 from perfmodel.models.scaling import scaled
-from perfmodel.parallel.axes import AXES
+from perfmodel.parallel.axes import Shape
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
@@ -42,7 +42,7 @@ class Assignment(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(Shape):
     """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
 
     `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
@@ -52,10 +52,6 @@ class Experiment:
     worker: ClassVar[str] = "perfmodel.launch.processes.worker"
 
     model: str
-    x: int
-    y: int
-    z: int
-    data: int
     batch_sequences: int
     scale_layers: int | None = None
     scale_hidden: str = ""
@@ -81,17 +77,17 @@ class Experiment:
     @property
     def grid(self) -> str:
         """Gx x Gy x Gz x Gdata."""
-        return self.layout().text()
+        return self.text()
 
     @property
     def ranks(self) -> int:
         """Processes in all."""
-        return int(self.layout().gpus)
+        return int(self.gpus)
 
     def layout(self) -> Layout:
         """The same for the model."""
         return Layout(
-            **{axis: getattr(self, axis) for axis in AXES},
+            **self.sizes(),
             placement=PLACEMENTS.index(tuple(self.placement.split(","))),
             micro_batch=self.micro_batch,
             recompute=RECOMPUTES.index(self.recompute),
