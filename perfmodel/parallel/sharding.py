@@ -1,7 +1,7 @@
 """Elements of parameters on one device, by what splits them."""
 
 from perfmodel.models.model import Block, Embedding, Head, Layer, Linear, Norm
-from perfmodel.parallel.axes import SHARD_GROUP
+from perfmodel.parallel.axes import SHARD_GROUP, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.units import Count, Number
@@ -37,15 +37,17 @@ def linear_weights(job: Job, layout: Layout) -> int:
 
 def replicated_parameters(job: Job, layout: Layout) -> Number:
     """Elements on one device of what Z does not split: biases, norms, positions, by the axes that do split them."""
-    split: dict[str, Number] = {"x": 0.0, "y": 0.0, "xy": 0.0, "none": 0.0}
+    split: dict[str, Number] = {"x": 0.0, "y": 0.0, TENSOR_GROUP: 0.0, "none": 0.0}
     for block in job.model.blocks:
         for layer, before in block.split():
             axis, elements = _replicated(layer, before)
             if isinstance(layer, Head) and layer.bias:
                 elements = job.padded_vocabulary(layer.vocabulary, layout)
             split[axis] = split[axis] + block_repeats(block, layout) * elements
-    over_x, over_y = split["x"] / (1.0 * layout.x), split["y"] / (1.0 * layout.y)
-    return split["none"] + over_x + over_y + split["xy"] / (1.0 * layout.x * layout.y)
+    held = split.pop("none")
+    for group, elements in split.items():
+        held = held + elements / (1.0 * layout.size(group))
+    return held
 
 
 def _replicated(layer: Layer, before: str) -> tuple[str, Count]:
@@ -57,5 +59,5 @@ def _replicated(layer: Layer, before: str) -> tuple[str, Count]:
     if isinstance(layer, Embedding):
         return "y", layer.learned_positions * layer.width
     if isinstance(layer, Head):
-        return "xy", 0  # its bias is as long as the padded vocabulary
+        return TENSOR_GROUP, 0  # its bias is as long as the padded vocabulary
     return "none", layer.parameters

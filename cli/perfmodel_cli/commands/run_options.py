@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import UsageError
-from perfmodel.parallel.axes import EXAMPLE, FORM
+from perfmodel.parallel.axes import FORM, Shape
 from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import StepCounts
@@ -35,7 +35,7 @@ class RunQuestion:
     """What is run: model, grids, batch, and how the step is carried out."""
 
     model: options.ModelName
-    grid: Annotated[str, typer.Option("--grid", help=f"{FORM}, such as {EXAMPLE}.")] = ""
+    grid: Annotated[str, typer.Option("--grid", help=f"{FORM}, such as {Shape(x=2, y=2, data=2).text()}.")] = ""
     grids: Annotated[
         str,
         typer.Option(
