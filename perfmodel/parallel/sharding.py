@@ -45,8 +45,8 @@ def replicated_parameters(job: Job, layout: Layout) -> Number:
                 elements = job.padded_vocabulary(layer.vocabulary, layout)
             split[axis] = split[axis] + block_repeats(block, layout) * elements
     held = split.pop("none")
-    for group, elements in split.items():
-        held = held + elements / (1.0 * layout.size(group))
+    for group, whole in split.items():
+        held = held + whole / (1.0 * layout.size(group))
     return held
 
 

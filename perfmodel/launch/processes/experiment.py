@@ -41,8 +41,15 @@ class Assignment(Protocol):
         """What follows from what a run has found."""
 
 
+@dataclass(frozen=True, kw_only=True)  # no slots: two bases cannot both have them
+class _OfModel:
+    """What stands before the sizes of the axes among the columns of a run."""
+
+    model: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment(Shape):
+class Experiment(Shape, _OfModel):
     """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
 
     `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
@@ -51,7 +58,6 @@ class Experiment(Shape):
 
     worker: ClassVar[str] = "perfmodel.launch.processes.worker"
 
-    model: str
     batch_sequences: int
     scale_layers: int | None = None
     scale_hidden: str = ""
