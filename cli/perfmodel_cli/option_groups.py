@@ -22,7 +22,7 @@ class DeviceCount:
 
     def of(self, devices_per_node: int) -> int:
         """Devices asked for, by --gpus or by --nodes."""
-        from perfmodel.parallel.layout import MOST_DEVICES
+        from perfmodel.parallel.axes import MOST_DEVICES
 
         if (self.gpus is None) == (self.nodes is None):
             raise UsageError("give either --gpus or --nodes")

@@ -1,5 +1,6 @@
 """Options shared by the commands, each spelled once. No numpy here: --help must be quick."""
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.parallel import axes
 from perfmodel.parallel.settings import MOST, OPTIMIZERS, OVERLAPS
 from perfmodel.units import count, parse
 
@@ -79,9 +81,13 @@ Tokens = Annotated[str, typer.Option("--tokens", help="Tokens to train on, such 
 Doubt = Annotated[
     bool, typer.Option("--uncertainty", help="How sure the order is, by the sources of the profile's figures.")
 ]
+_ORDERS = (
+    f"Axes innermost first: axonn {','.join(axes.AXONN)}; paper {','.join(axes.PAPER)}; "
+    f"any of {math.factorial(len(axes.AXES))}."
+)
 Placement = Annotated[
     PlacementChoice,
-    typer.Option("--placement", help="Axes innermost first: axonn y,x,z,data; paper x,y,z,data; any of 24."),
+    typer.Option("--placement", help=_ORDERS),
 ]
 Fidelity = Annotated[
     FidelityChoice,
@@ -125,7 +131,7 @@ Measured = Annotated[
     typer.Option("--measured", help="JSON lines of `perfmodel run`, or CSV with the columns of docs/validation.md."),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
-Grid = Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata, such as 1x2x32x4.")]
+Grid = Annotated[str, typer.Option("--grid", help=f"{axes.FORM}, such as {axes.EXAMPLE}.")]
 Backend = Annotated[
     BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
 ]

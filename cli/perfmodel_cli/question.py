@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import AxisLimits
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from perfmodel.parallel.job import Job
     from perfmodel.search.search import Space
 
-_AXES = ("x", "y", "z", "data")
 _AXONN = ",".join(sorted(AXONN_OVERLAPS))
 _BYTES = {
     "activations": "activation_bytes",
@@ -68,8 +68,8 @@ class Question:
             flash_version=self.flash_version,  # type: ignore[arg-type]
             host_time=options.seconds(self.host_time, "--host-time") if self.host_time is not None else None,
             contention=self.contention,
-            fixed=options.assignments(limits.fix, _AXES, "--fix"),
-            maximum=options.assignments(limits.maximum, _AXES, "--max"),
+            fixed=options.assignments(limits.fix, AXES, "--fix"),
+            maximum=options.assignments(limits.maximum, AXES, "--max"),
             **self._element_sizes(),
         )
         machine = profiles.load(self.machine)

@@ -15,7 +15,6 @@ from perfmodel.parallel.settings import Sized
 from perfmodel.records import Record
 from perfmodel.search import layout_columns, result_columns, sweep_columns
 from perfmodel.search.columns import Answer, Placed, Scaled, at, record_of
-from perfmodel.search.layout_columns import grid_record
 from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops
@@ -100,7 +99,7 @@ def _uncertainty_record(found: Uncertainty) -> Record:
         "worth_a_try": [
             {
                 "rank": row + 1,
-                "grid": grid_record(found.layouts.take(row)),
+                "grid": found.layouts.take(row).sizes(),
                 "step_time_interval_s": list(found.interval(row)),
                 "chance_of_being_fastest": float(chances[row]),
             }
@@ -122,7 +121,7 @@ def explanation_record(explanation: Explanation) -> Record:
             "compute_equation": explanation.compute_equation,
             "collectives": [asdict(collective) for collective in explanation.collectives],
             "rejected": _rejected(explanation),
-            "nearest_grid": grid_record(explanation.nearest) if explanation.nearest else None,
+            "nearest_grid": explanation.nearest.sizes() if explanation.nearest else None,
         }
     )
 

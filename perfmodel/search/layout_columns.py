@@ -1,14 +1,9 @@
 """The columns that say which grid a row is of and how it is run, declared once."""
 
-from perfmodel.parallel.layout import AXES, PLACEMENTS, Layout
+from perfmodel.parallel.axes import AXES, LISTED
+from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
-from perfmodel.records import Record
 from perfmodel.search.columns import Column, Context, Place
-
-
-def grid_record(layout: Layout) -> Record:
-    """The sizes of the axes."""
-    return {axis: int(layout.size(axis)) for axis in AXES}
 
 
 def _several_orders(context: Context) -> bool:
@@ -19,13 +14,13 @@ LAYOUT = (
     Column(
         key="grid",
         heading="grid",
-        meaning="sizes of the axes x, y, z and data",
-        value=lambda placed: grid_record(placed.layout),
+        meaning=f"sizes of the axes {', '.join(AXES[:-1])} and {AXES[-1]}",
+        value=lambda placed: placed.layout.sizes(),
         places=(
-            Place(table="ranking", at=20, heading="grid\nx,y,z,data", kind="grid"),
-            Place(table="sweep", at=40, heading="grid\nx,y,z,data", kind="grid"),
-            Place(table="report", at=20, heading="grid x,y,z,data", kind="grid"),
-            Place(table="report of scaling", at=30, heading="grid x,y,z,data", kind="grid"),
+            Place(table="ranking", at=20, heading=f"grid\n{LISTED}", kind="grid"),
+            Place(table="sweep", at=40, heading=f"grid\n{LISTED}", kind="grid"),
+            Place(table="report", at=20, heading=f"grid {LISTED}", kind="grid"),
+            Place(table="report of scaling", at=30, heading=f"grid {LISTED}", kind="grid"),
         ),
     ),
     Column(

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfmodel.parallel.layout import Axis
+from perfmodel.parallel.axes import REPLICA_GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One part of a step's communication.
 
-    `column`: its heading in a ranking, where terms of one column are added up. `operation` and `axes` say which
+    `column`: its heading in a ranking, where terms of one column are added up. `operation` and `groups` say which
     collectives it is made of, where it is one kind alone. `equation`: its number in arXiv 2502.08145. `legend` explains
     the heading where that is needed.
     """
@@ -26,7 +26,7 @@ class Term:
     meaning: str
     equation: int | None = None
     operation: str = ""
-    axes: tuple[Axis, ...] = ()
+    groups: tuple[str, ...] = ()
     legend: str = ""
 
 
@@ -38,7 +38,7 @@ TERMS = (
         meaning="all-gather of weights over Z",
         equation=1,
         operation="all-gather",
-        axes=("z",),
+        groups=("z",),
     ),
     Term(
         key="gradient_scatter",
@@ -47,7 +47,7 @@ TERMS = (
         meaning="reduce-scatter of gradients over Z",
         equation=2,
         operation="reduce-scatter",
-        axes=("z",),
+        groups=("z",),
     ),
     Term(
         key="forward_reduce",
@@ -56,7 +56,7 @@ TERMS = (
         meaning="all-reduce of outputs over X, Y",
         equation=3,
         operation="all-reduce",
-        axes=("x", "y"),
+        groups=("x", "y"),
     ),
     Term(
         key="backward_reduce",
@@ -65,7 +65,7 @@ TERMS = (
         meaning="all-reduce of input gradients over X, Y",
         equation=4,
         operation="all-reduce",
-        axes=("x", "y"),
+        groups=("x", "y"),
     ),
     Term(
         key="data_reduce",
@@ -74,7 +74,7 @@ TERMS = (
         meaning="all-reduce of gradients over data",
         equation=5,
         operation="all-reduce",
-        axes=("data",),
+        groups=(REPLICA_GROUP,),
     ),
     Term(
         key="vocabulary",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import UsageError
+from perfmodel.parallel.axes import FORM
 from perfmodel_cli.option_groups import DeviceCount, StepCounts
 from perfmodel_cli.question import Question
 
@@ -43,7 +44,7 @@ class JobQuestion(Question):
 
     time: Annotated[str, typer.Option("--time", help="[days-]hours:minutes:seconds of the job.")]
     count: DeviceCount
-    grid: Annotated[str, typer.Option("--grid", help="Gx x Gy x Gz x Gdata [default: the fastest].")] = ""
+    grid: Annotated[str, typer.Option("--grid", help=f"{FORM} [default: the fastest].")] = ""
     top: Annotated[int | None, typer.Option("--top", min=1, help="So many of the fastest grids, not --grid.")] = None
     account: Annotated[str, typer.Option("--account", help="Who pays.")] = ""
     qos: Annotated[

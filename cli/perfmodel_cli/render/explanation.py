@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from perfmodel.parallel.axes import LISTED
 from perfmodel.search.terms import TERMS
 from perfmodel.units import show
 from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
@@ -33,7 +34,7 @@ def explanation(record: Record) -> Group:
 
 def _layout(record: Record) -> Iterable[Text]:
     """The grid and how it is run."""
-    yield line(f"grid {grid_text(record)} (x,y,z,data), ranks neighbour first: {','.join(record['placement'])}")
+    yield line(f"grid {grid_text(record)} ({LISTED}), ranks neighbour first: {','.join(record['placement'])}")
     yield line(
         f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
         f"recompute {record['recompute']}, weight cache {record['weight_cache']}"

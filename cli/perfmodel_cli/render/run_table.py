@@ -6,13 +6,14 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.launch.processes.results import loss_text
+from perfmodel.parallel.axes import AXES, LISTED
 from perfmodel.search.terms import by_column
 from perfmodel.units import GIBI
 from perfmodel_cli.render.cells import Clock, Record, add_row, line, percent, table_of
 
 # Where a step's collectives are: headings of a ranking's columns, those of one kind alone, with operation and axis.
 _COLUMNS = {
-    heading: tuple((terms[0].operation, axis) for axis in terms[0].axes)
+    heading: tuple((terms[0].operation, group) for group in terms[0].groups)
     for heading, terms in by_column().items()
     if terms[0].operation
 }
@@ -23,7 +24,7 @@ def runs(rows: Sequence[Record]) -> Group:
     good = [row for row in rows if row["status"] == "ok"]
     clock = Clock.of(max((row["step_time_s"] for row in good), default=1.0))
     table = table_of(
-        "grid\nx,y,z,data", "micro\nbatch", "recom-\npute", "weight\ncache", "step", "least", "tokens/s", "MFU\n%",
+        f"grid\n{LISTED}", "micro\nbatch", "recom-\npute", "weight\ncache", "step", "least", "tokens/s", "MFU\n%",
         *_COLUMNS, "other", "GiB", "loss",
         wraps=False,
     )  # fmt: skip
@@ -58,7 +59,7 @@ def _cells(row: Record, clock: Clock) -> list[str]:
 
 
 def _grid(row: Record) -> str:
-    return "x".join(str(row[axis]) for axis in ("x", "y", "z", "data"))
+    return "x".join(str(row[axis]) for axis in AXES)
 
 
 def _notes(rows: Sequence[Record], good: list[Record]) -> Iterator[Text]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.parallel.axes import LISTED
 from perfmodel.units import show
 from perfmodel_cli.report.curves import Axes, Axis, Point, scatter
 from perfmodel_cli.report.figures import Record, seconds, signed_share
@@ -30,7 +31,7 @@ def measured(record: Mapping[str, Any], problems: Sequence[str]) -> Markup:
     caption = (
         "Measured steps" if len(worst) == len(rows) else f"The {_WORST} rows of {len(rows):,} that are furthest off"
     )
-    heads = ["line", "group", "grid x,y,z,data", "predicted", "measured", "error", "source"]
+    heads = ["line", "group", f"grid {LISTED}", "predicted", "measured", "error", "source"]
     return joined([
         element("p", *_errors(summary)), element("p", record["verdict"]["sentence"]), picture,
         *([_collectives(record["collectives"])] if record["collectives"] else []),

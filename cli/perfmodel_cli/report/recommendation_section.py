@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from perfmodel.parallel.axes import KINDS
 from perfmodel.search import result_columns
 from perfmodel.search.columns import Context
 from perfmodel.search.terms import MEMORY_TERMS, TERMS
@@ -49,9 +50,7 @@ _MEMORY_SERIES = [
 def headline(record: Record) -> Markup:
     """The best grid in one sentence, and its figures."""
     best = record["results"][0]
-    axes = ", ".join(
-        f"{axis} {size}" for axis, size in zip(("X", "Y", "Z", "data"), best["grid"].values(), strict=True)
-    )
+    axes = ", ".join(f"{KINDS[axis].title} {size}" for axis, size in best["grid"].items())
     sentence = element(
         "p", f"The fastest of {record['feasible']:,} grids {record['kept']} is ", element("strong", grid_text(best)),
         f" ({axes}): a step of ", element("strong", show(best["step_time_s"], "s")),
