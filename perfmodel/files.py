@@ -17,7 +17,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     A file that exists keeps its mode, a link stays a link. Only what is no file (a pipe, a device) is written in place.
     """
     written = content.encode() if isinstance(content, str) else content
-    with _told(path):
+    with _explained(path):
         target = path.resolve()
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def write_new(path: Path, content: str) -> None:
     """Write a new file in one go; one that is there already, whoever made it and when, is refused and stays."""
-    with _told(path), _scratch(path) as scratch:
+    with _explained(path), _scratch(path) as scratch:
         scratch.write_text(content, encoding="utf-8")
         try:
             os.link(scratch, path)
@@ -46,7 +46,7 @@ def alone(path: Path, purpose: str) -> Iterator[None]:
     """Raise where another process is in such a block for the same file; a file system without locks tells nothing."""
     import fcntl  # noqa: PLC0415 - not on every system that only asks the model
 
-    with _told(path):
+    with _explained(path):
         file = path.open("ab")
     with file:
         try:
@@ -60,7 +60,7 @@ def alone(path: Path, purpose: str) -> Iterator[None]:
 
 def check_writable(path: Path) -> None:
     """Raise what `write_whole` would raise, as far as that can be known without writing; nothing is left behind."""
-    with _told(path):
+    with _explained(path):
         target = path.resolve()
         mode = _mode(target)
         if mode is not None and stat.S_ISDIR(mode):
@@ -76,8 +76,8 @@ def _mode(target: Path) -> int | None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Any failure in one sentence."""
+def _explained(path: Path) -> Iterator[None]:
+    """Raise any failure to write as one sentence that names the file."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a name with NUL; RuntimeError: links in a circle

@@ -10,7 +10,6 @@ from perfmodel import units
 from perfmodel.errors import PerfmodelError, nearest
 
 Kind = Literal["vendor", "measured", "paper", "assumed"]
-KINDS: tuple[Kind, ...] = ("vendor", "measured", "paper", "assumed")
 
 PLAUSIBLE = {
     "flop/s": ("1 Gflop/s", "20 Pflop/s"),

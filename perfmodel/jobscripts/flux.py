@@ -15,7 +15,7 @@ def directives(request: Request) -> Iterator[Line]:
     """What flux batch reads at the head of a script."""
     if request.array:
         raise UsageError("Flux has no arrays of jobs; wanted --mode one or --mode many")
-    for text, why in _told(request):
+    for text, why in _options(request):
         yield Line(f"{_PREFIX}{text}", why)
 
 
@@ -30,7 +30,7 @@ def launch(request: Request) -> tuple[str, ...]:
     return (*shlex.split(scheduler.launch), *counts)
 
 
-def _told(request: Request) -> Iterator[tuple[str, str]]:
+def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way, name = request.machine.scheduler, request.way, directive(request.name, "the name of the job")
     yield f"--job-name={name}", "its name in the queue"
     if request.account:

@@ -13,7 +13,7 @@ _MINUTE = 60
 
 def directives(request: Request) -> Iterator[Line]:
     """What bsub reads at the head of a script."""
-    for text, why in _told(request):
+    for text, why in _options(request):
         yield Line(f"{_PREFIX}{text}", why)
 
 
@@ -22,7 +22,7 @@ def launch(request: Request) -> tuple[str, ...]:
     return (*shlex.split(request.machine.scheduler.launch), "-n", str(request.gpus))
 
 
-def _told(request: Request) -> Iterator[tuple[str, str]]:
+def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way, name = request.machine.scheduler, request.way, directive(request.name, "the name of the job")
     yield f"-J {name}[1-{len(request.runs)}]" if request.array else f"-J {name}", "its name in the queue"
     if request.account:

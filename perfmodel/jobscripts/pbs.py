@@ -12,7 +12,7 @@ _PREFIX = "#PBS "
 
 def directives(request: Request) -> Iterator[Line]:
     """What qsub reads at the head of a script."""
-    for text, why in _told(request):
+    for text, why in _options(request):
         yield Line(f"{_PREFIX}{text}", why)
 
 
@@ -24,7 +24,7 @@ def launch(request: Request) -> tuple[str, ...]:
     return (*shlex.split(scheduler.launch), *counts, *bound)
 
 
-def _told(request: Request) -> Iterator[tuple[str, str]]:
+def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way = request.machine.scheduler, request.way
     yield f"-N {directive(request.name, 'the name of the job')}", "its name in the queue"
     if request.account:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import get_args
 
 import pytest
 
@@ -9,7 +10,7 @@ from perfmodel import files, schema, units
 from perfmodel.errors import FileProblems, PerfmodelError, UsageError
 from perfmodel.machines import profiles, template
 from perfmodel.machines.machine import Machine
-from perfmodel.sources import KINDS, PLAUSIBLE, Figure
+from perfmodel.sources import PLAUSIBLE, Figure, Kind
 
 REQUIRED = [
     "perlmutter",
@@ -369,4 +370,4 @@ def test_a_wrong_figure_in_a_base_is_told_with_the_line_of_the_base(tmp_path):
 
 
 def test_kinds_of_source_are_told_in_the_help():
-    assert all(kind in template.HELP["Source.kind"] for kind in KINDS)
+    assert all(kind in template.HELP["Source.kind"] for kind in get_args(Kind))

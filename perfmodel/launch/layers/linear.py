@@ -30,12 +30,11 @@ class Linear(nn.Module):
         self.at = plan.grid.exchanged() if layer.transposed else plan.grid
         self.schedule, self.products = plan.schedule, plan.products
         name, (x, y, z) = name or layer.name, (self.at.x, self.at.y, self.at.z)
-        inputs = layer.kernel**2 * layer.inputs
         self.weight = Weight(
             Piece(
                 name=f"{name}.weight",
                 rows=layer.outputs,
-                columns=inputs,
+                columns=layer.inputs,
                 over_rows=x,
                 over_columns=y,
                 over_z=z,
@@ -49,13 +48,9 @@ class Linear(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """(..., inputs / Y) to (..., outputs / X); a transposed layer (..., inputs / X) to (..., outputs / Y)."""
         bias = self.bias() if self.bias is not None else None
-        outputs = self.multiply(inputs.reshape(-1, inputs.shape[-1]), bias)
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        outputs: torch.Tensor = _Linear.apply(rows, self.weight.values, bias, self)  # type: ignore[no-untyped-call]
         return outputs.view(*inputs.shape[:-1], outputs.shape[-1])
-
-    def multiply(self, inputs: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """Of what `products` takes: rows."""
-        outputs: torch.Tensor = _Linear.apply(inputs, self.weight.values, bias, self)  # type: ignore[no-untyped-call]
-        return outputs
 
 
 class _Linear(torch.autograd.Function):
@@ -100,8 +95,7 @@ class _Linear(torch.autograd.Function):
 def _scatter(layer: Linear, gradient: torch.Tensor, inputs: torch.Tensor) -> None:
     """The gradient dW = dO^T I, on its way to where it is accumulated."""
     weight, schedule = layer.weight, layer.schedule
-    rows = inputs.dim() == 2  # images are convolved
-    if rows and layer.at.z.size == 1 and weight.gradient.dtype == inputs.dtype:
+    if layer.at.z.size == 1 and weight.gradient.dtype == inputs.dtype:
         weight.accumulate_product(gradient.t(), inputs)
         schedule.scattered(weight)
     else:

@@ -86,7 +86,7 @@ def save(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> No
     prepare(folder)
     steps = torch.tensor([[optimizer.steps]])
     planner = _Writing(_parts(flat, optimizer, grid, steps))
-    with _told(f"the checkpoint in {folder} could not be written"):
+    with _explained(f"the checkpoint in {folder} could not be written"):
         state_dict_saver.save({}, storage_writer=FileSystemWriter(folder), planner=planner)
 
 
@@ -99,7 +99,7 @@ def load(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> in
     except _TORN as error:
         raise PerfmodelError(f"{folder} holds no checkpoint that was completely written: {error}") from error
     _compare(folder, metadata, parts)
-    with _told(f"the checkpoint in {folder} cannot be read"):
+    with _explained(f"the checkpoint in {folder} cannot be read"):
         state_dict_loader.load({}, storage_reader=reader, planner=_Reading(parts))
     optimizer.resume(int(steps))
     flat.publish()
@@ -107,7 +107,7 @@ def load(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> in
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _explained(what: str) -> Iterator[None]:
     """What failed on any rank, in a sentence; that there is one rank only is no news."""
     try:
         with warnings.catch_warnings():
