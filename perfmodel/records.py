@@ -1,12 +1,33 @@
-"""Records for machines: plain values under keys that carry the unit."""
+"""Records for machines: plain values under keys that carry the unit, and lines of JSON that hold them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
 Record = dict[str, Any]
+OK = "ok"  # the status of a run that came to its end
+
+
+def json_lines(content: bytes) -> Iterator[tuple[int, bytes, Record | None]]:
+    """Each line that is not blank: its number, its text, and the object of JSON that it is, None where it is none.
+
+    >>> list(json_lines(bytes([*b'{"x": 1}', 10, 10, *b'{"x": '])))
+    [(1, b'{"x": 1}', {'x': 1}), (3, b'{"x": ', None)]
+    """
+    for number, text in enumerate(content.splitlines(), start=1):
+        if text.strip():
+            yield number, text, _json_object(text)
+
+
+def _json_object(text: bytes) -> Record | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

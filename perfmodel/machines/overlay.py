@@ -2,23 +2,19 @@
 
 import dataclasses
 import datetime as dt
-import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-import yaml
-
+from perfmodel.machines import profile_text
 from perfmodel.machines.collective_times import Timings
-from perfmodel.machines.machine import Machine
+from perfmodel.machines.machine import FORMAT, Machine
 from perfmodel.machines.profiles import names
 from perfmodel.sources import Source
-from perfmodel.units import parse, show
 
-_DIGITS = 6  # of a time
 _NAMED = 6  # files that a source names
 _SUFFIX = ".yaml"
 _TITLE = "; collectives measured"
-_FIXED_BLANK = "\N{NO-BREAK SPACE}"  # keeps a number and its unit on one line
 
 
 def source_key(machine: Machine, word: str = "LOGS") -> str:
@@ -56,29 +52,20 @@ def over(machine: Machine, tables: Sequence[Timings], name: str, key: str, of: S
 
 def text(machine: Machine, base: str, key: str, file: Path) -> str:
     """The YAML of what differs from the base."""
-    lines = [*head(machine, base, key, file), "collectives:"]
-    for table in machine.collectives:
-        lines += _table(table)
-    return "\n".join(lines) + "\n"
+    tables = [profile_text.table(table) for table in machine.collectives]
+    return profile_text.text(head(machine, base, key, file) | {"collectives": tables})
 
 
-def head(machine: Machine, base: str, key: str, file: Path) -> list[str]:
-    """The lines before what differs: name, base, title and the one source."""
+def head(machine: Machine, base: str, key: str, file: Path) -> dict[str, Any]:
+    """What stands before what differs: name, base, title and the one source."""
     of = machine.sources[key]
-    return [
-        "format: 1",
-        f"name: {_quoted(machine.name)}",
-        f"base: {_quoted(_base(base, file))}",
-        f"title: {_quoted(machine.title)}",
-        "",
-        "sources:",
-        f"  {key}:",
-        f"    kind: {of.kind}",
-        f"    address: {_quoted(of.address)}",
-        f"    date: {_quoted(of.date)}",
-        f"    note: {_quoted(of.note)}",
-        "",
-    ]
+    return {
+        "format": FORMAT,
+        "name": machine.name,
+        "base": _base(base, file),
+        "title": machine.title,
+        "sources": {key: dataclasses.asdict(of)},
+    }
 
 
 def _base(base: str, file: Path) -> str:
@@ -89,38 +76,3 @@ def _base(base: str, file: Path) -> str:
     if path.suffix == _SUFFIX and path.absolute().parent == file.absolute().parent:
         return path.stem
     return str(path.absolute())
-
-
-def _table(table: Timings) -> list[str]:
-    head = [f"  - operation: {table.operation}", f"    ranks: {table.ranks}"]
-    head += [f"    inner: {table.inner}"] if table.inner != 1 else []
-    sizes = _wrapped("    sizes: ", [_bytes(size) for size in table.sizes], "")
-    rows = [
-        line
-        for row in table.rows
-        for line in _wrapped(
-            f"      - {{nodes: {row.nodes}, times: ", [show(time, "s", digits=_DIGITS) for time in row.times], "}"
-        )
-    ]
-    return [*head, f"    source: {table.source}", *sizes, "    rows:", *rows]
-
-
-def _wrapped(head: str, items: Sequence[str], tail: str) -> list[str]:
-    indent = " " * (len(head) - len(head.lstrip()) + 4)
-    joined = ", ".join(item.replace(" ", _FIXED_BLANK) for item in items)
-    wrapped = textwrap.wrap(f"{head}[{joined}]{tail}", 118, subsequent_indent=indent, break_long_words=False)
-    return [line.replace(_FIXED_BLANK, " ") for line in wrapped]
-
-
-def _bytes(size: float) -> str:
-    """A size with the largest prefix that keeps it whole.
-
-    >>> _bytes(2.0**20), _bytes(1536.0), _bytes(1000001.0)
-    ('1 MiB', '1.5 KiB', '1000001 B')
-    """
-    short = show(size, "B")
-    return short if parse(short, "B") == size else f"{size:.0f} B"
-
-
-def _quoted(words: str) -> str:
-    return str(yaml.safe_dump(words, default_style='"', allow_unicode=True, width=1 << 30)).strip()

@@ -1,7 +1,6 @@
 """A commented profile to edit, filled with the figures of another machine."""
 
 import dataclasses
-import re
 import textwrap
 import types
 import typing
@@ -12,10 +11,10 @@ import yaml
 
 from perfmodel import schema
 from perfmodel.machines.machine import Machine
+from perfmodel.machines.profile_text import WIDTH, quoted
 from perfmodel.machines.profiles import _MOST_BASES, _with_bases, find, load
 from perfmodel.sources import Figure
 
-_PLAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ./_+()\[\]-]*[A-Za-z0-9./_+()\]-])?")
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 HELP: Mapping[str, str] = {
@@ -207,18 +206,18 @@ def _absent(hint: Any, indent: str, told: set[str]) -> list[str]:
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
 
 
 def _entry(key: str, hint: Any, node: yaml.Node, indent: str, told: set[str]) -> list[str]:
     """The lines of a key and its value, whatever the value is."""
-    here = f"{indent}{_quoted(key)}:"
+    here = f"{indent}{quoted(key)}:"
     if isinstance(node, yaml.ScalarNode):
-        return [f"{here} {_quoted(node.value)}"]
+        return [f"{here} {quoted(node.value)}"]
     inner = [argument for argument in typing.get_args(hint) if argument is not str][:1]
     if isinstance(node, yaml.SequenceNode) and inner and typing.get_origin(inner[0]) is typing.Annotated:
         return textwrap.wrap(
-            f"{here} [{', '.join(_quoted(item.value) for item in node.value)}]", 118, subsequent_indent=f"{indent}  "
+            f"{here} [{', '.join(quoted(item.value) for item in node.value)}]", WIDTH, subsequent_indent=f"{indent}  "
         )
     if isinstance(node, yaml.SequenceNode):
         lines = [line for item in node.value for line in _item(item, inner, f"{indent}  ", told)]
@@ -235,15 +234,8 @@ def _entry(key: str, hint: Any, node: yaml.Node, indent: str, told: set[str]) ->
 
 def _item(node: yaml.Node, kinds: list[Any], indent: str, told: set[str]) -> list[str]:
     if isinstance(node, yaml.ScalarNode):
-        return [f"{indent}- {_quoted(node.value)}"]
+        return [f"{indent}- {quoted(node.value)}"]
     return [f"{indent}-", *_block(kinds[0], node, f"{indent}  ", told)]
-
-
-def _quoted(text: str) -> str:
-    """`text` as YAML: bare where that is safe, in double quotes elsewhere."""
-    if _PLAIN.fullmatch(text) and text not in schema.NULLS:
-        return text
-    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=1 << 30)).strip()
 
 
 def _scalar_node(text: str) -> yaml.ScalarNode:

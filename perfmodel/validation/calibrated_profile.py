@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError
-from perfmodel.machines import overlay
+from perfmodel.machines import overlay, profile_text
 from perfmodel.sources import Source
-from perfmodel.units import show
 from perfmodel.validation.calibration import Calibration
 from perfmodel.validation.fit_parameters import Change, adjusted
 from perfmodel.validation.scores import mean_error
 
-_DIGITS = 6
 _TITLE = "; calibrated"
 
 
@@ -30,7 +29,7 @@ def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) 
     changes = found.changes()
     machine = adjusted(found.machine, changes, key, source)
     named = replace(machine, name=file.stem, title=f"{machine.title.removesuffix(_TITLE)}{_TITLE}")
-    return "\n".join([*overlay.head(named, base, key, file), *_lines(changes, key)]) + "\n"
+    return profile_text.text(overlay.head(named, base, key, file) | blocks(changes, key))
 
 
 def _note(found: Calibration) -> str:
@@ -40,20 +39,14 @@ def _note(found: Calibration) -> str:
     return f"fitted to {len(found.rows)} steps by perfmodel calibrate {__version__}: {names}; mean error {errors}"
 
 
-def _lines(changes: Sequence[Change], key: str) -> list[str]:
-    """Figures by block, in the order in which they came."""
-    lines = []
-    for block in dict.fromkeys(change.block for change in changes):
-        mine = [change for change in changes if change.block == block]
-        lines.append(f"{block}:")
-        lines += [f"  {one.field}: {_figure(one, key)}" for one in mine if one.shape is None]
-        entries = [(*one.shape, _figure(one, key)) for one in mine if one.shape]
-        lines += ["  inside:"] if entries else []
-        for inner, size, rate in entries:
-            lines += [f"    - inner: {inner}", f"      size: {size}", f"      bandwidth: {rate}"]
-    return lines
-
-
-def _figure(change: Change, key: str) -> str:
-    plain = change.unit == "1"
-    return f"{f'{change.value:.{_DIGITS}g}' if plain else show(change.value, change.unit, digits=_DIGITS)} [{key}]"
+def blocks(changes: Sequence[Change], key: str) -> dict[str, dict[str, Any]]:
+    """The figures by block, in the order in which they came."""
+    found: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        block, figure = found.setdefault(change.block, {}), profile_text.figure(change.value, change.unit, key)
+        if change.shape is None:
+            block[change.field] = figure
+        else:
+            inner, size = change.shape
+            block.setdefault(change.field, []).append({"inner": inner, "size": size, "bandwidth": figure})
+    return found

@@ -1,13 +1,13 @@
 """Calibration: known figures come back, undetermined ones are named, and what is written is what was fitted."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel.machines import profiles
+from perfmodel.machines import profile_text, profiles
 from perfmodel.sources import Source
 from perfmodel.validation import (
     calibrated_profile,
@@ -54,9 +54,8 @@ def rewritten(machine, factors, path):
     changes = [
         change for one in fit_parameters.adjustments(known) for change in one.changed(factors.get(one.name, 1.0))
     ]
-    lines = ["format: 1", f"name: {path.stem}", f"base: {machine}", "title: the truth", "sources:"]
-    lines += [f"  TRUE: {{kind: {source.kind}, note: {source.note}}}", *calibrated_profile._lines(changes, "TRUE")]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    head = {"format": 1, "name": path.stem, "base": machine, "title": "the truth", "sources": {"TRUE": asdict(source)}}
+    path.write_text(profile_text.text(head | calibrated_profile.blocks(changes, "TRUE")), encoding="utf-8")
     return str(path)
 
 

@@ -18,7 +18,7 @@ from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
     from perfmodel.launch.processes.experiment import Experiment
-    from perfmodel.launch.processes.results import Record
+    from perfmodel.records import Record
 
 _WEEK = 7 * 24 * 60 * 60  # seconds; torch waits for no longer than 24 days
 

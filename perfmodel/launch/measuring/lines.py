@@ -12,7 +12,7 @@ from typing import Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.launch.measuring.points import Point, point_of
 from perfmodel.launch.processes import results
-from perfmodel.launch.processes.results import Record
+from perfmodel.records import Record
 
 START = "start"
 # What must be the same for measurements to be put together.

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfmodel.launch.measuring.figures import figure
 from perfmodel.launch.measuring.fits import Fit, of_shape
+from perfmodel.launch.measuring.medians import figure
 from perfmodel.machines.domains import contained
 from perfmodel.units import parse
 

@@ -5,26 +5,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from perfmodel import schema
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.files import write_whole
 from perfmodel.launch.measuring import known, rates
-from perfmodel.launch.measuring.figures import figure
 from perfmodel.launch.measuring.fits import Fit, fits, of_shape
 from perfmodel.launch.measuring.lines import Lines
+from perfmodel.launch.measuring.medians import DIGITS, figure, medians
 from perfmodel.launch.measuring.network import network
 from perfmodel.launch.measuring.points import shapes
-from perfmodel.launch.measuring.tables import tables
+from perfmodel.machines import profile_text
 from perfmodel.machines.machine import FORMAT, MOST_THREADS_A_CORE, Machine
 from perfmodel.units import parse, show
 
 MARK = "# Written by perfmodel machines measure"
 _HERE, _SYSTEM, _INSTEAD = "MEASURED", "SYSTEM", "INSTEAD"
-_WIDTH = 118
 _GLOO_BUFFER = parse("4 MiB", "B")
-_START = parse("8.4 us", "s")  # of a call, which the model counts apart (perfmodel/protocols.py)
+_START = parse("8.4 us", "s")  # of a call, which the model counts apart (costs/nccl.py)
 _LEAST_HOP = parse("10 ns", "s")
 _GROWS = 1.5  # bandwidth of all devices over that of two from which a fabric has links of its own for each pair
 
@@ -53,20 +50,7 @@ def refuse_foreign(path: Path) -> None:
 
 def _text(content: dict[str, Any], results: Path) -> str:
     head = f"{MARK} from the results in {results.name}, and again at its next call: change a copy."
-    body = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
-    return f"{head}\n{body}"
-
-
-class _Dumper(yaml.SafeDumper):
-    """Blocks, but numbers of one kind in a row."""
-
-
-def _row(dumper: yaml.SafeDumper, values: list[Any]) -> yaml.Node:
-    numbers = all(isinstance(value, str) and value[:1].isdigit() for value in values)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=numbers)
-
-
-_Dumper.add_representer(list, _row)
+    return f"{head}\n{profile_text.text(content)}"
 
 
 def record(lines: Lines, found: Sequence[Fit], path: Path, results: Path) -> dict[str, Any]:
@@ -94,7 +78,7 @@ def record(lines: Lines, found: Sequence[Fit], path: Path, results: Path) -> dic
         "network": between.block,
         "scheduler": _scheduler(start),
         "bandwidth": {"inside": inside} | between.database,
-        "collectives": tables(lines, node, _HERE),
+        "collectives": [profile_text.table(each, digits=DIGITS) for each in medians(lines, node, _HERE)],
         "notes": [*notes, *(one.words for one in found)],
     }
     return {key: value for key, value in whole.items() if value}

@@ -1,4 +1,4 @@
-"""One rank of a measurement: `python -m perfmodel.launch.measuring.worker REQUEST`, started by `launch.children`.
+"""One rank of a measurement: `python -m perfmodel.launch.measuring.worker REQUEST`, started by `processes.children`.
 
 All ranks go through the same list of points, round by round, and agree on every result; rank 0 writes it down at once.
 """
@@ -21,8 +21,9 @@ from perfmodel.launch.measuring.points import longest, plan, record_of, too_long
 from perfmodel.launch.processes import timing
 from perfmodel.launch.processes.devices import Device
 from perfmodel.launch.processes.experiment import AUTO, Seat
-from perfmodel.launch.processes.results import OK, append
+from perfmodel.launch.processes.results import append
 from perfmodel.launch.processes.worker import hosts, meet, part, report, take_seat, versions
+from perfmodel.records import OK
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from perfmodel.launch.processes.experiment import Assignment, Seat
-from perfmodel.launch.processes.results import OK, Record
+from perfmodel.records import OK, Record
 
 CRASHED, OUT_OF_MEMORY, TIMEOUT, REFUSED = "crashed", "out of memory", "timeout", "refused"
 _LONGEST = 600  # characters of a message

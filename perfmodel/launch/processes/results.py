@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.launch.processes.experiment import Experiment
+from perfmodel.records import OK, Record, json_lines
 
-Record: TypeAlias = dict[str, Any]
-OK = "ok"
 SCHEMA = 1
 
 
@@ -85,28 +84,19 @@ def read(path: Path) -> Kept:
     if path.exists() and not (path.is_file() or path.is_dir()):  # a device may have no end
         raise PerfmodelError(f"{path} is a device or a pipe; results are kept in a file")
     try:
-        lines = path.read_bytes().splitlines() if path.exists() else []
+        content = path.read_bytes() if path.exists() else b""
     except OSError as error:
         raise PerfmodelError(f"{path} cannot be read: {error.strerror}") from None
     records, numbers, problems = [], [], []
-    for number, line in enumerate(lines, start=1):
-        record = _record(line)
-        if record is not None:
+    for number, line, record in json_lines(content):
+        if record is not None and "status" in record:
             records.append(record)
             numbers.append(number)
         elif line.startswith(b"{"):
             problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
-        elif line.strip():
+        else:
             raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted a JSON object a line")
     return Kept(tuple(records), tuple(problems), tuple(numbers))
-
-
-def _record(line: bytes) -> Record | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and "status" in record else None
 
 
 def loss_text(loss: float | None) -> str:

@@ -1,31 +1,33 @@
-"""Medians of collectives as the tables of a profile."""
+"""Medians of what was measured, as the figures and the tables of a profile."""
 
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import OPERATIONS, Collective
-from perfmodel.machines.collective_times import Operation
-from perfmodel.units import show
+from perfmodel.machines import profile_text
+from perfmodel.machines.collective_times import Operation, TimingRow, Timings
 
-_DIGITS = 4  # of a median
+DIGITS = 4  # of a median
 _FEWEST = 2  # sizes of a table
 
+figure = partial(profile_text.figure, digits=DIGITS)
 
-def tables(lines: Lines, node: int, source: str) -> list[dict[str, Any]]:
+
+def medians(lines: Lines, node: int, source: str) -> list[Timings]:
     """A table for each operation, ranks a node and stride, with a row for each number of nodes.
 
     A table has no hole: where larger groups ended at smaller sizes, all rows end there.
     """
-    medians: dict[tuple[Operation, int, int], dict[int, dict[float, float]]] = {}
+    found: dict[tuple[Operation, int, int], dict[int, dict[float, float]]] = {}
     for point in lines.values:
         if isinstance(point, Collective):
             ranks, nodes = members(point, node)
-            row = medians.setdefault((point.operation, ranks, point.inner), {}).setdefault(nodes, {})
+            row = found.setdefault((point.operation, ranks, point.inner), {}).setdefault(nodes, {})
             row[point.bytes] = lines.median(point)
-    ordered = sorted(medians, key=lambda key: (OPERATIONS.index(key[0]), key[2], key[1]))
-    found = (_table(key, medians[key], source) for key in ordered)
-    return [table for table in found if table is not None]
+    ordered = sorted(found, key=lambda key: (OPERATIONS.index(key[0]), key[2], key[1]))
+    tables = (_table(key, found[key], source) for key in ordered)
+    return [table for table in tables if table is not None]
 
 
 def members(point: Collective, node: int) -> tuple[int, int]:
@@ -36,23 +38,20 @@ def members(point: Collective, node: int) -> tuple[int, int]:
     return ranks, point.size // ranks
 
 
-def _table(key: tuple[Operation, int, int], rows: dict[int, dict[float, float]], source: str) -> dict[str, Any] | None:
+def _table(key: tuple[Operation, int, int], rows: dict[int, dict[float, float]], source: str) -> Timings | None:
     kept = {nodes: row for nodes, row in sorted(rows.items()) if len(row) >= _FEWEST}
     sizes = _common(kept.values())
     if len(sizes) < _FEWEST:
         return None
     operation, ranks, inner = key
-    return {
-        "operation": operation,
-        "ranks": ranks,
-        "inner": inner,
-        "source": source,
-        "sizes": [show(size, "B", digits=_DIGITS) for size in sizes],
-        "rows": [
-            {"nodes": nodes, "times": [show(row[size], "s", digits=_DIGITS) for size in sizes]}
-            for nodes, row in kept.items()
-        ],
-    }
+    return Timings(
+        operation=operation,
+        ranks=ranks,
+        inner=inner,
+        source=source,
+        sizes=tuple(sizes),
+        rows=tuple(TimingRow(nodes, tuple(row[size] for size in sizes)) for nodes, row in kept.items()),
+    )
 
 
 def _common(rows: Iterable[dict[float, float]]) -> list[float]:
