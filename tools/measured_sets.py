@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfmodel.units import parse
-from perfmodel.validation.measured_steps import Measurement, Reading, rows_of
+from perfmodel.validation.measured_steps import MeasuredStep, Reading, rows_of
 
 # mosaicml/llm-foundry, scripts/train/yamls/pretrain: width, blocks, heads; vocabulary of GPT-NeoX, padded.
 MPT = {
@@ -104,11 +104,11 @@ def foundry(folder: Path) -> Reading:
     return _reading("llm_foundry", rows())
 
 
-def only(reading: Reading, keep: Callable[[Measurement], bool]) -> Reading:
+def only(reading: Reading, keep: Callable[[MeasuredStep], bool]) -> Reading:
     """The rows to keep."""
     return replace(reading, rows=tuple(row for row in reading.rows if keep(row)))
 
 
-def set_the_host_time(row: Measurement) -> bool:
+def set_the_host_time(row: MeasuredStep) -> bool:
     """Whether the host's time per kernel was read off this row of vTrain's (see settings)."""
     return row.gpus == 2 and row.micro_batch == 1 and isinstance(row.model, tuple) and row.model[0] == 1024

@@ -25,8 +25,8 @@ from perfmodel.parallel.settings import HOST_TIME, Settings
 from perfmodel.units import parse
 from perfmodel.validation import calibrated_profile, calibration, compare, published, records
 from perfmodel.validation.compare import Comparison
-from perfmodel.validation.measured_steps import COLUMNS, Measurement, Reading
-from perfmodel.validation.published import Fit, Published
+from perfmodel.validation.measured_steps import COLUMNS, MeasuredStep, Reading
+from perfmodel.validation.published import ContentionFit, Published
 from perfmodel.validation.scores import Sizes
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
@@ -103,7 +103,7 @@ def _by_check(found: Iterable[Published]) -> dict[str, list[Published]]:
     return by_check
 
 
-def _fitted(fits: Sequence[Fit]) -> str:
+def _fitted(fits: Sequence[ContentionFit]) -> str:
     """What was fitted to which run."""
     values = "; ".join(
         f"{fit.contention:.2f} to {fit.row['model'].removeprefix('gpt-').upper()} on {fit.row['gpus']} of "
@@ -197,7 +197,7 @@ def _error(rows: Reading, host_time: float) -> float:
     return compare.compare(rows, dataclasses.replace(_FULL, host_time=host_time)).sizes.mape
 
 
-def _blocks(row: Measurement) -> int | None:
+def _blocks(row: MeasuredStep) -> int | None:
     return row.model[1] if isinstance(row.model, tuple) else None
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from perfmodel.logs.line_fit import Line, fit
-from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, traffic
+from perfmodel.logs.line_fit import FittedLine, fit
+from perfmodel.logs.samples import Log, Place, Problem, RankGroup, Sample, traffic
 from perfmodel.machines.collective_times import Operation, TimingRow, Timings
 from perfmodel.machines.domains import contained
 from perfmodel.machines.machine import Machine
@@ -30,11 +30,11 @@ class Part:
     """What is known of one operation in one group: medians by size, the widest spread, and the line through all."""
 
     operation: Operation
-    group: Group
+    group: RankGroup
     medians: Mapping[float, float]
     samples: tuple[Sample, ...]
     spread: float
-    line: Line | None
+    line: FittedLine | None
 
     @property
     def outliers(self) -> tuple[Sample, ...]:
@@ -64,7 +64,7 @@ def _twice(log: Log, seen: dict[tuple[object, ...], str]) -> str:
 def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers = "as-called") -> Combined:
     """Tables of the machine from logs; `source` is the key that they name."""
     problems: list[Problem] = []
-    by_part: dict[tuple[_Key, Group], list[Sample]] = {}
+    by_part: dict[tuple[_Key, RankGroup], list[Sample]] = {}
     seen: dict[tuple[object, ...], str] = {}
     for log in logs:
         problems += log.problems
@@ -106,7 +106,7 @@ def _wanted(sample: Sample, buffers: Buffers) -> bool:
     return sample.place == (AS_CALLED[sample.operation] if buffers == "as-called" else buffers)
 
 
-def _on(group: Group, machine: Machine) -> tuple[Group, str]:
+def _on(group: RankGroup, machine: Machine) -> tuple[RankGroup, str]:
     """The group as the machine's tables count it, and why they cannot hold it ("" if they can)."""
     domain, devices = machine.domain, machine.node_devices
     if domain > devices:  # nodes of one fabric count as one; those of a log are taken to lie side by side
@@ -125,7 +125,7 @@ def _on(group: Group, machine: Machine) -> tuple[Group, str]:
     return dataclasses.replace(group, idle=False), ""
 
 
-def _part(operation: Operation, group: Group, samples: Sequence[Sample]) -> Part:
+def _part(operation: Operation, group: RankGroup, samples: Sequence[Sample]) -> Part:
     times: dict[float, list[float]] = {}
     for sample in samples:
         times.setdefault(sample.size, []).append(sample.time)

@@ -25,7 +25,7 @@ _FEWEST = 4  # points for an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class FittedLine:
     """A fitted line; the intervals hold 95 %, None where there are too few points.
 
     `error` is the median of the relative errors, `outliers` are places of points.
@@ -39,7 +39,7 @@ class Line:
     outliers: tuple[int, ...]
 
 
-def fit(sent: Array, times: Array) -> Line | None:
+def fit(sent: Array, times: Array) -> FittedLine | None:
     """The line through times of calls that send `sent` bytes through each link; None for less than two sizes.
 
     >>> sent = np.array([1e3, 1e5, 1e6, 1e7, 1e8, 1e9])
@@ -64,14 +64,14 @@ def fit(sent: Array, times: Array) -> Line | None:
     beta = 1 / float(line[1])
     spread = _spread(line, sent, errors / sigma) * sigma
     if len(times) < _FEWEST or not np.all(np.isfinite(spread)):
-        return Line(
+        return FittedLine(
             alpha=float(line[0]), beta=beta, alpha_interval=None, beta_interval=None, error=typical, outliers=outliers
         )
     wide = _quantile(len(times) - 2) * spread
     alphas = max(0.0, float(line[0] - wide[0])), float(line[0] + wide[0])
     slow = 1 / float(line[1] + wide[1])
     betas = slow, 1 / float(line[1] - wide[1]) if line[1] > wide[1] else math.inf
-    return Line(
+    return FittedLine(
         alpha=float(line[0]), beta=beta, alpha_interval=alphas, beta_interval=betas, error=typical, outliers=outliers
     )
 

@@ -17,7 +17,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.logs.damaged_json import Lines, Piece, objects, values
 from perfmodel.logs.nccl_rows import CPU_TIMES, check_reduction, group_with, operation_of, time_of
 from perfmodel.logs.nccl_runs import Member, group_of
-from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told, operation_named
+from perfmodel.logs.samples import Log, Place, Problem, RankGroup, Sample, Told, operation_named
 from perfmodel.logs.text import number
 from perfmodel.machines.collective_times import Operation
 
@@ -83,7 +83,7 @@ class _Run:
                 samples += [self._sample(of, line, *each) for each in found]
         return Log(tuple(samples), tuple(problems), self._facts())
 
-    def _sample(self, of: tuple[Operation, Group], line: int, size: float, time: float, place: Place) -> Sample:
+    def _sample(self, of: tuple[Operation, RankGroup], line: int, size: float, time: float, place: Place) -> Sample:
         operation, group = of
         return Sample(operation=operation, group=group, size=size, time=time, file=self._file, line=line, place=place)
 
@@ -95,7 +95,7 @@ class _Run:
         found = objects(self._text[shift : after.start() if after else None], _RESULT)
         return [Piece(piece.start + shift, piece.end + shift, piece.holds) for piece in found]
 
-    def _of(self, pieces: Sequence[Piece], told: Told) -> tuple[Operation, Group]:
+    def _of(self, pieces: Sequence[Piece], told: Told) -> tuple[Operation, RankGroup]:
         """Operation and group of the whole run."""
         if not pieces:
             raise PerfmodelError("there are no results in this JSON; wanted what nccl-tests writes with -J")
@@ -132,7 +132,7 @@ def _place(piece: Piece, key: str) -> Mapping[str, Any]:
     return held if isinstance(held, dict) else {}
 
 
-def _results(piece: Piece, twin: int | None, of: tuple[Operation, Group]) -> list[tuple[float, float, Place]]:
+def _results(piece: Piece, twin: int | None, of: tuple[Operation, RankGroup]) -> list[tuple[float, float, Place]]:
     """Size, time and place of each time of a result."""
     if piece.holds is None:
         raise PerfmodelError("it is cut or damaged")
@@ -152,7 +152,7 @@ def _results(piece: Piece, twin: int | None, of: tuple[Operation, Group]) -> lis
     return found
 
 
-def _time(told: Mapping[str, Any], size: float, of: tuple[Operation, Group]) -> float | None:
+def _time(told: Mapping[str, Any], size: float, of: tuple[Operation, RankGroup]) -> float | None:
     if not told:
         return None
     if "nwrong" not in told:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.logs.samples import (
-    Group,
     Printed,
+    RankGroup,
     Told,
     check_amounts,
     contradiction,
@@ -36,7 +36,7 @@ def operation_of(name: str, told: Told) -> Operation:
     return operation
 
 
-def group_with(listed: Group | None, told: Told) -> Group:
+def group_with(listed: RankGroup | None, told: Told) -> RankGroup:
     """The group that the file lists, or else the user; both, where they agree."""
     said = told.group()
     if said and listed and (said.nodes, said.ranks) != (listed.nodes, listed.ranks):
@@ -55,7 +55,7 @@ def check_reduction(reduction: str, operation: Operation) -> None:
 
 
 def time_of(
-    words: Sequence[str], size: float, of: tuple[Operation, Group], unit: str = "us", *, counted: bool = True
+    words: Sequence[str], size: float, of: tuple[Operation, RankGroup], unit: str = "us", *, counted: bool = True
 ) -> float | None:
     """The time in s of a result that prints time, algbw, busbw and errors; None where it has no time (N/A).
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.samples import Group, Place
+from perfmodel.logs.samples import Place, RankGroup
 from perfmodel.logs.text import launched
 
 TYPES = "int8|uint8|int32|uint32|int64|uint64|half|float|double|bfloat16|f?fp?8_?e4m3|f?fp?8_?e5m2|char|int"
@@ -50,7 +50,7 @@ class Run:
     line: int
     name: str = ""
     members: list[Member] = field(default_factory=list)
-    group: Group | None = None
+    group: RankGroup | None = None
     places: tuple[Place, ...] = _BOTH
     heading: str = ""
     unit: str = ""
@@ -71,7 +71,7 @@ class _Reader:
     runs: list[Run] = field(default_factory=list)
     facts: dict[str, None] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    group: Group | None = None
+    group: RankGroup | None = None
 
     def run(self, line: int) -> Run:
         """The run that a line of its head belongs to: the present one until that has rows, else a new one."""
@@ -187,13 +187,13 @@ def mingled(of: list[Run]) -> Iterator[Run]:
         open_runs = max(0, open_runs - run.ends) if run.ends else open_runs
 
 
-def group_of(members: Sequence[Member]) -> Group:
+def group_of(members: Sequence[Member]) -> RankGroup:
     """The shape of the groups of a run; all must have the same, and one number of ranks on each host.
 
     >>> split = {rank: rank % 2 for rank in range(8)}  # NCCL_TESTS_SPLIT="MOD 2"
     >>> ranks = [Member(rank=rank, group=of, host=f"host{rank // 4}", device="") for rank, of in split.items()]
     >>> group_of(ranks)
-    Group(nodes=2, ranks=2, inner=2, idle=False)
+    RankGroup(nodes=2, ranks=2, inner=2, idle=False)
     """
     ranks = sorted(member.rank for member in members)
     if ranks != list(range(len(ranks))):
@@ -212,7 +212,7 @@ def group_of(members: Sequence[Member]) -> Group:
     inner = stride if len(parts) > 1 else 1
     if inner * each > max(hosts.values()) and not spread:
         raise PerfmodelError(f"its groups of {each} ranks a node are no regular choice of the node's ranks")
-    return Group(nodes=nodes, ranks=each, inner=inner, idle=len(parts) == 1)
+    return RankGroup(nodes=nodes, ranks=each, inner=inner, idle=len(parts) == 1)
 
 
 def _shape(members: Sequence[Member]) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ import re
 from perfmodel.errors import PerfmodelError
 from perfmodel.logs.nccl_rows import CPU_TIMES, check_reduction, group_with, operation_of, time_of
 from perfmodel.logs.nccl_runs import TYPES, Run, group_of, mingled, runs
-from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told
+from perfmodel.logs.samples import Log, Place, Problem, RankGroup, Sample, Told
 from perfmodel.logs.text import lines
 from perfmodel.machines.collective_times import Operation
 
@@ -89,7 +89,7 @@ def _operation(run: Run, told: Told) -> Operation:
     return operation
 
 
-def _results(row: str, run: Run, operation: Operation, group: Group) -> list[tuple[float, float, Place]]:
+def _results(row: str, run: Run, operation: Operation, group: RankGroup) -> list[tuple[float, float, Place]]:
     """Size, time and place of each result of a row."""
     match, columns = _ROW.fullmatch(row), run.columns
     words = match["results"].split() if match else []

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.samples import Group, Log, Problem, Sample, Told, check_amounts, operation_named
+from perfmodel.logs.samples import Log, Problem, RankGroup, Sample, Told, check_amounts, operation_named
 from perfmodel.logs.text import launched, lines, number
 from perfmodel.machines.collective_times import Operation
 from perfmodel.units import parse
@@ -34,7 +34,7 @@ _ROUNDING = 0.01  # of the time's last printed digit, so that a mean is not abov
 class _Run:
     line: int
     name: str
-    group: Group | None
+    group: RankGroup | None
     unit: str = ""
     spread: bool = False
     element: int = _ELEMENT
@@ -45,7 +45,7 @@ class _Run:
 def read(text: str, file: str, told: Told) -> Log:
     """Every sample of a log's text; what is dropped is named with its line."""
     run: _Run | None = None
-    group: Group | None = None
+    group: RankGroup | None = None
     samples: list[Sample] = []
     problems: list[Problem] = []
     facts: dict[str, None] = {}
@@ -70,7 +70,7 @@ def read(text: str, file: str, told: Told) -> Log:
     return Log(tuple(samples), tuple(sorted(problems, key=lambda problem: problem.line)), tuple(facts))
 
 
-def _begin(line: int, title: re.Match[str], group: Group | None, told: Told) -> _Run:
+def _begin(line: int, title: re.Match[str], group: RankGroup | None, told: Told) -> _Run:
     name = title[2] if title.re is _TITLE else title[1]
     operation, said = _operation(name), told.group()
     problem = ""
@@ -110,7 +110,7 @@ def _take(
         problems.append(Problem(file=file, line=line, text=str(error)))
 
 
-def _amounts(text: str, run: _Run, operation: Operation, group: Group) -> Iterator[tuple[float, float]]:
+def _amounts(text: str, run: _Run, operation: Operation, group: RankGroup) -> Iterator[tuple[float, float]]:
     words = text.split()
     wanted = 4 if run.spread else 2
     if not run.unit:

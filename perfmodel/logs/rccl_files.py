@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from perfmodel.errors import PerfmodelError
 from perfmodel.logs.damaged_json import Lines, objects
 from perfmodel.logs.nccl_rows import check_reduction, group_with, operation_of, time_of
-from perfmodel.logs.samples import Group, Log, Place, Problem, Sample, Told
+from perfmodel.logs.samples import Log, Place, Problem, RankGroup, Sample, Told
 from perfmodel.logs.text import number
 from perfmodel.machines.collective_times import Operation
 from perfmodel.units import count
@@ -99,10 +99,10 @@ def _completed(names: list[str], cells: int) -> list[str]:
     return [*names[: names.index("ranks")], "nodes", *names[names.index("ranks") :]]
 
 
-def _group(holds: Mapping[str, str], told: Told) -> Group:
+def _group(holds: Mapping[str, str], told: Told) -> RankGroup:
     """The group of a run, whose size the file says; its nodes are the one node of a process, or else the user's."""
     if "gpus" in holds:
-        return group_with(Group(nodes=1, ranks=_count(holds, "gpus")), told)
+        return group_with(RankGroup(nodes=1, ranks=_count(holds, "gpus")), told)
     ranks, together, each = (_count(holds, name) for name in ("ranks", "rankspernode", "gpusperrank"))
     if ranks != together:
         text = f"{ranks} ranks in groups of {together} side by side (NCCL_TESTS_SPLIT)"
@@ -124,7 +124,7 @@ def _count(holds: Mapping[str, str], name: str) -> int:
 
 
 def _take(
-    rows: list[_Row], of: tuple[Operation, Group], file: str, samples: list[Sample], problems: list[Problem]
+    rows: list[_Row], of: tuple[Operation, RankGroup], file: str, samples: list[Sample], problems: list[Problem]
 ) -> None:
     seen: dict[tuple[str, ...], int] = {}
     for row in rows:
@@ -138,7 +138,7 @@ def _take(
             problems.append(Problem(file=file, line=row.line, text=str(error)))
 
 
-def _sample(row: _Row, of: tuple[Operation, Group], file: str) -> Sample:
+def _sample(row: _Row, of: tuple[Operation, RankGroup], file: str) -> Sample:
     words = [row.holds.get(name, "") for name in ("time", "algbw", "busbw", "wrong")]
     size, place = number(row.holds.get("size", "")), _PLACES.get(row.holds.get("inplace", ""))
     if size is None or place is None:

@@ -31,7 +31,7 @@ _GIGABYTE = parse("1 GB/s", "B/s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RankGroup:
     """Who took part: `ranks` on each of `nodes`, `inner` ranks from one to the next; `idle`: no other group talked."""
 
     nodes: int
@@ -60,7 +60,7 @@ class Sample:
     """One measured time of one call; `size` is what an all-gather ends with, or a reduction begins with."""
 
     operation: Operation
-    group: Group
+    group: RankGroup
     size: float
     time: float
     file: str
@@ -99,9 +99,9 @@ class Told:
     nodes: int | None = None
     ranks: int | None = None
 
-    def group(self) -> Group | None:
+    def group(self) -> RankGroup | None:
         """The group, where the user says all of it."""
-        return None if self.nodes is None or self.ranks is None else Group(nodes=self.nodes, ranks=self.ranks)
+        return None if self.nodes is None or self.ranks is None else RankGroup(nodes=self.nodes, ranks=self.ranks)
 
 
 def operation_named(text: str) -> Operation | None:

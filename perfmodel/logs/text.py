@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.logs.samples import Group
+from perfmodel.logs.samples import RankGroup
 from perfmodel.units import count
 
 _LARGEST = 1 << 28  # bytes of a log: 256 MiB, a million rows
@@ -65,11 +65,11 @@ _NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def launched(line: str) -> Group | None:
+def launched(line: str) -> RankGroup | None:
     """The group of a line with mpirun or srun, if it says both how many ranks there are and how many on a node.
 
     >>> launched("$ srun -N4 -n16 --tasks-per-node 4 osu_allgather")
-    Group(nodes=4, ranks=4, inner=1, idle=True)
+    RankGroup(nodes=4, ranks=4, inner=1, idle=True)
     >>> launched("mpirun -np 144 osu_allreduce") is None
     True
     """
@@ -87,13 +87,13 @@ def launched(line: str) -> Group | None:
     return _group(said["nodes"], said["all"], said["each"])
 
 
-def _group(nodes: int | None, ranks: int | None, each: int | None) -> Group | None:
+def _group(nodes: int | None, ranks: int | None, each: int | None) -> RankGroup | None:
     if each is None and nodes and ranks and ranks % nodes == 0:
         each = ranks // nodes
     if nodes is None and each and ranks and ranks % each == 0:
         nodes = ranks // each
     fits = nodes and each and nodes * each > 1 and ranks in (None, nodes * each)
-    return Group(nodes=nodes, ranks=each) if nodes and each and fits else None
+    return RankGroup(nodes=nodes, ranks=each) if nodes and each and fits else None
 
 
 def _value(words: Sequence[str], options: Sequence[str]) -> int | None:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from perfmodel.errors import FileProblems, PerfmodelError, nearest
 from perfmodel.logs.samples import (
-    Group,
     Log,
     Problem,
+    RankGroup,
     Sample,
     Told,
     check_amounts,
@@ -136,7 +136,7 @@ def _sample(row: _Row, file: str, line: int, told: Told) -> Sample:
     return Sample(operation=operation, group=group, size=size, time=time, file=file, line=line)
 
 
-def _group(row: _Row, told: Told) -> Group:
+def _group(row: _Row, told: Told) -> RankGroup:
     nodes = row.whole("nodes", told.nodes) or 1
     each, ranks = row.whole("ranks_per_node", told.ranks), row.whole("ranks", None)
     if each is None:
@@ -146,10 +146,10 @@ def _group(row: _Row, told: Told) -> Group:
     if ranks not in (None, nodes * each):
         raise PerfmodelError(f"{ranks} ranks are not {each} on each of {nodes} nodes")
     inner = row.whole("inner", None)
-    return Group(nodes=nodes, ranks=each, inner=inner or 1, idle=inner is None)
+    return RankGroup(nodes=nodes, ranks=each, inner=inner or 1, idle=inner is None)
 
 
-def _time(row: _Row, operation: Operation, group: Group, size: float) -> float:
+def _time(row: _Row, operation: Operation, group: RankGroup, size: float) -> float:
     """The time of a row, of its time or its bandwidths, which must agree."""
     times = {"time": row.amount("time")}
     algorithm, bus = row.amount("algbw"), row.amount("busbw")

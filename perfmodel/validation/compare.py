@@ -22,7 +22,7 @@ from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Se
 from perfmodel.search.search import Space, rank
 from perfmodel.step.memory import occupy
 from perfmodel.step.predict import step_time
-from perfmodel.validation.measured_steps import Measurement, Reading, shape_of
+from perfmodel.validation.measured_steps import MeasuredStep, Reading, shape_of
 from perfmodel.validation.scores import Order, Sizes
 
 # A weight is gathered for the forward and for the backward pass, as FSDP does, whether or not the latter runs forward
@@ -35,7 +35,7 @@ _HALVES: tuple[Dtype, ...] = ("bf16", "fp16")  # as fast as each other, and of t
 class Compared:
     """A measured step with its prediction; `layout` is the row's own, or the best where it names none."""
 
-    row: Measurement
+    row: MeasuredStep
     job: Job
     group: str
     layout: Layout
@@ -80,7 +80,7 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
     base = settings or Settings(fidelity="full")
     machine = cache(profiles.load)
     jobs: dict[tuple[object, ...], Job] = {}
-    batches: dict[tuple[object, ...], list[Measurement]] = {}
+    batches: dict[tuple[object, ...], list[MeasuredStep]] = {}
     problems: dict[int, str] = {}
     for row in reading.rows:
         key = _key(row)
@@ -124,7 +124,7 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
     return shape.model(f"gpt-h{hidden}-l{layers}")
 
 
-def _model(row: Measurement) -> Model:
+def _model(row: MeasuredStep) -> Model:
     return scaled(model_of(row.model, sequence=row.sequence), layers=row.scale_layers, hidden=row.scale_hidden)
 
 
@@ -145,13 +145,13 @@ def _check_count(machine: Machine, gpus: int) -> None:
         raise PerfmodelError(problem)
 
 
-def _key(row: Measurement) -> tuple[object, ...]:
+def _key(row: MeasuredStep) -> tuple[object, ...]:
     """What rows of one job share."""
     shape = row.model, row.scale_layers, row.scale_hidden, row.sequence, row.batch
     return row.machine, *shape, row.dtype, row.attention, row.dropout, row.optimizer, row.overlap
 
 
-def _job(row: Measurement, machine: Machine, model: Model, base: Settings) -> Job:
+def _job(row: MeasuredStep, machine: Machine, model: Model, base: Settings) -> Job:
     settings = replace(
         base,
         flash_attention=row.attention != "materialized",
@@ -164,7 +164,7 @@ def _job(row: Measurement, machine: Machine, model: Model, base: Settings) -> Jo
     return Job.of(model, machine, batch=row.batch, sequence=row.sequence, settings=settings)
 
 
-def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> Iterable[Compared]:
+def _predicted(job: Job, rows: list[MeasuredStep], problems: dict[int, str]) -> Iterable[Compared]:
     """Rows that say all about their layout as one array, the others by a search each."""
     stated = [row for row in rows if row.grid and row.micro_batch and row.recompute]
     if stated:
@@ -186,7 +186,7 @@ def _predicted(job: Job, rows: list[Measurement], problems: dict[int, str]) -> I
                 problems[row.line] = str(error)
 
 
-def _layouts(rows: list[Measurement]) -> Layout:
+def _layouts(rows: list[MeasuredStep]) -> Layout:
     caches = [row.weight_cache or _GATHERED_TWICE[row.recompute or "none"] for row in rows]
     return Layout.of(
         np.array([row.grid for row in rows], dtype=np.int64).T,
@@ -197,11 +197,11 @@ def _layouts(rows: list[Measurement]) -> Layout:
     )
 
 
-def _placed(row: Measurement) -> int:
+def _placed(row: MeasuredStep) -> int:
     return PLACEMENTS.index(row.placement)
 
 
-def _best(job: Job, row: Measurement) -> Compared:
+def _best(job: Job, row: MeasuredStep) -> Compared:
     """The best layout of those that the row allows, among what fits in memory."""
     fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
@@ -221,7 +221,7 @@ def _best(job: Job, row: Measurement) -> Compared:
     return _compared(job, row, ranking.layouts.take(0), prediction.step[0], prediction.memory.total[0])  # type: ignore[index]
 
 
-def _compared(job: Job, row: Measurement, layout: Layout, predicted: float, memory: float) -> Compared:
+def _compared(job: Job, row: MeasuredStep, layout: Layout, predicted: float, memory: float) -> Compared:
     tokens = job.batch * job.sequence
     measured = row.step if row.step is not None else tokens / ((row.tokens_per_s_per_gpu or 1.0) * row.gpus)
     group = row.group or f"{row.machine} {_called(row, job)} s{job.sequence} b{job.batch} g{row.gpus}"
@@ -236,7 +236,7 @@ def _compared(job: Job, row: Measurement, layout: Layout, predicted: float, memo
     )
 
 
-def _called(row: Measurement, job: Job) -> str:
+def _called(row: MeasuredStep, job: Job) -> str:
     """A model's name, with what was made of its shape."""
     layers = f" l{row.scale_layers}" if row.scale_layers else ""
     return f"{job.model.name}{layers}{f' x{row.scale_hidden}' if row.scale_hidden else ''}"

@@ -72,7 +72,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class MeasuredStep:
     """One run: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers.
 
     `ran`: by what it was carried out, where the file says so. Of a run with `repetitions` in the file the figures are
@@ -112,7 +112,7 @@ class Reading:
     """The good rows of a file, what is wrong with it (line, sentence), and how many rows are left out."""
 
     path: str
-    rows: tuple[Measurement, ...]
+    rows: tuple[MeasuredStep, ...]
     problems: tuple[tuple[int, str], ...]
     dropped: int
 
@@ -144,7 +144,7 @@ def _named(heads: list[str], cells: list[str]) -> dict[str, str]:
     return dict(zip(heads, (cell.strip() for cell in cells), strict=True))
 
 
-def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[Timed, ...] = ()) -> Measurement:
+def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[Timed, ...] = ()) -> MeasuredStep:
     """One row; the first thing wrong with it is raised as a sentence. `same_as`: where all that it says stood first."""
     if same_as != line:
         raise PerfmodelError(f"the same in everything as line {same_as}")
@@ -154,7 +154,7 @@ def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[T
     step, rate = _number(values, "step_time_s"), _number(values, "tokens_per_s_per_gpu")
     if step is None and rate is None:
         raise PerfmodelError("neither step_time_s nor tokens_per_s_per_gpu is given")
-    return Measurement(
+    return MeasuredStep(
         line=line,
         machine=_needed(values.get("machine") or None, "machine"),
         model=_model(values),

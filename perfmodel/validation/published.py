@@ -184,7 +184,7 @@ _EXACT = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ContentionFit:
     """The contention of a machine at which the prediction of `row` is the published figure."""
 
     row: Mapping[str, str]
@@ -209,9 +209,9 @@ def root(rising: Callable[[float], float], low: float, high: float, *, exact: fl
     return (low + high) / 2
 
 
-def fits() -> tuple[Fit, ...]:
+def fits() -> tuple[ContentionFit, ...]:
     """The fit of every machine that a shipped figure is marked for."""
-    return tuple(Fit(row, _contention(row)) for row in rows() if row["fit"])
+    return tuple(ContentionFit(row, _contention(row)) for row in rows() if row["fit"])
 
 
 def _contention(row: Mapping[str, str]) -> float:
@@ -219,7 +219,7 @@ def _contention(row: Mapping[str, str]) -> float:
     return root(lambda contention: predicted(row, contention).error, 0.0, 1.0)
 
 
-def refitted(found: Sequence[Published], fitted: Sequence[Fit]) -> tuple[Published | None, ...]:
+def refitted(found: Sequence[Published], fitted: Sequence[ContentionFit]) -> tuple[Published | None, ...]:
     """The same figures with their machine's fit; None where there is none, and for what is not scored.
 
     Only times of steps are: what contention takes is shared by computation and communication, in parts not known apart.
@@ -228,7 +228,7 @@ def refitted(found: Sequence[Published], fitted: Sequence[Fit]) -> tuple[Publish
     return tuple(_refitted(one.row, of_machine.get(one.row["machine"])) for one in found)
 
 
-def _refitted(row: Mapping[str, str], fit: Fit | None) -> Published | None:
+def _refitted(row: Mapping[str, str], fit: ContentionFit | None) -> Published | None:
     if fit is None or row["quantity"] != "step_s" or fit.same_run(row):
         return None
     return predicted(row, fit.contention)

@@ -12,12 +12,16 @@ from perfmodel.validation.calibration import Calibration, Fitted
 from perfmodel.validation.collectives import Key, Term, parts, terms
 from perfmodel.validation.compare import Compared, Comparison
 from perfmodel.validation.measured_steps import Timed
-from perfmodel.validation.published import UNITS, Fit, Published
+from perfmodel.validation.published import UNITS, ContentionFit, Published
 from perfmodel.validation.scores import Sizes, mean_error
 
 
 def published_record(
-    found: Sequence[Published], bound: float, *, fits: Sequence[Fit] = (), refitted: Sequence[Published | None] = ()
+    found: Sequence[Published],
+    bound: float,
+    *,
+    fits: Sequence[ContentionFit] = (),
+    refitted: Sequence[Published | None] = (),
 ) -> dict[str, Any]:
     """The whole answer: rows, then figures by check and over all, as shipped and (`refitted`) after the fits."""
     after = refitted or [None] * len(found)
@@ -36,7 +40,7 @@ def _checks(errors: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"check": name} | asdict(Sizes.of([error for at, error in errors if at == name])) for name in names]
 
 
-def _fit_record(fit: Fit) -> dict[str, Any]:
+def _fit_record(fit: ContentionFit) -> dict[str, Any]:
     row = fit.row
     return {
         "machine": row["machine"],

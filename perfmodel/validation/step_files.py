@@ -12,9 +12,9 @@ from typing import Any, cast, get_args
 
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.machines.collective_times import Operation
-from perfmodel.validation.measured_steps import COLUMNS, Measurement, Reading, Timed, row_of, rows_of
+from perfmodel.records import OK, Record, json_lines
+from perfmodel.validation.measured_steps import COLUMNS, MeasuredStep, Reading, Timed, row_of, rows_of
 
-_OK = "ok"
 _OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _MARK = b"\xef\xbb\xbf"  # which some editors put before UTF-8 text
 _MOST = sys.float_info.max
@@ -51,31 +51,30 @@ def _table(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
 
 def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
     """One JSON object a line; what is no result, or of a run that did not end well, is told and left out."""
-    rows: list[Measurement] = []
+    rows: list[MeasuredStep] = []
     problems: list[tuple[int, str]] = []
     seen: dict[str, int] = {}
-    texts = [(line, text) for line, text in enumerate(content.split(b"\n"), start=1) if text.strip()]
-    for line, text in texts:
+    lines = list(json_lines(content))
+    for line, text, found in lines:
         try:
-            record = _record(text)
+            record = _good(text, found)
             first = seen.setdefault(json.dumps(record, sort_keys=True), line)
             timed = tuple(sorted(_timed(record.get("communication") or {}), key=lambda one: (one.operation, one.axis)))
             row = row_of(line, {**_cells(record), **given}, same_as=first, timed=timed)
             rows.append(replace(row, ran=tuple(f"{name} {record[name]}" for name in _RAN if name in record)))
         except PerfmodelError as error:
             problems.append((line, str(error)))
-    return Reading(path=path, rows=tuple(rows), problems=tuple(problems), dropped=len(texts) - len(rows))
+    return Reading(path=path, rows=tuple(rows), problems=tuple(problems), dropped=len(lines) - len(rows))
 
 
-def _record(text: bytes) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        raise PerfmodelError("no JSON object: cut off as it was written, or two in one line") from None
-    if not isinstance(record, dict):
+def _good(text: bytes, record: Record | None) -> Record:
+    """The record of a run that ended well."""
+    if record is None:
+        if text.lstrip().startswith(b"{"):
+            raise PerfmodelError("no JSON object: cut off as it was written, or two in one line")
         raise PerfmodelError("no JSON object, wanted one a line, as perfmodel run writes them")
-    status = record.get("status", _OK)
-    if status != _OK:
+    status = record.get("status", OK)
+    if status != OK:
         raise PerfmodelError(f"the run did not end well: {status}: {record.get('message', '')}")
     return record
 
@@ -117,15 +116,15 @@ def _positive(figures: Mapping[str, Any], name: str, axis: str) -> float:
     return float(value)
 
 
-def medians(rows: Iterable[Measurement]) -> tuple[Measurement, ...]:
+def medians(rows: Iterable[MeasuredStep]) -> tuple[MeasuredStep, ...]:
     """One row for each run, where the first of its repetitions stood."""
-    found: dict[Measurement, list[Measurement]] = {}
+    found: dict[MeasuredStep, list[MeasuredStep]] = {}
     for row in rows:
         found.setdefault(_run(row), []).append(row)
     return tuple(one[0] if len(one) == 1 else _joined(one) for one in found.values())
 
 
-def _run(row: Measurement) -> Measurement:
+def _run(row: MeasuredStep) -> MeasuredStep:
     """All that a row says of what ran, the calls that were timed included, and which figures it has."""
     return replace(
         row,
@@ -137,7 +136,7 @@ def _run(row: Measurement) -> Measurement:
     )
 
 
-def _joined(rows: Sequence[Measurement]) -> Measurement:
+def _joined(rows: Sequence[MeasuredStep]) -> MeasuredStep:
     return replace(
         rows[0],
         step=_median([row.step for row in rows]),

@@ -6,7 +6,7 @@ import pytest
 
 from perfmodel.logs import nccl_json, rccl_files, readers
 from perfmodel.logs.combined import combine
-from perfmodel.logs.samples import Group, Told
+from perfmodel.logs.samples import RankGroup, Told
 from perfmodel.machines import profiles
 from synthetic_logs import SIZES, Truth, json_result, nccl_tests, rccl_csv, rccl_json
 from synthetic_logs import nccl_json as json_of
@@ -47,7 +47,7 @@ def test_every_kind_of_file_gives_back_the_line_that_it_was_made_from(kind, trut
     assert [sample.size for sample in log.samples if sample.place == "in-place"] == list(SIZES)
     assert [sample.size for sample in log.samples if sample.place == "out-of-place"] == list(SIZES)
     (part,) = combine([log], profiles.load("perlmutter"), "LOGS").parts
-    assert part.group == Group(nodes=truth.nodes, ranks=truth.ranks, idle=False)
+    assert part.group == RankGroup(nodes=truth.nodes, ranks=truth.ranks, idle=False)
     assert part.line.alpha == pytest.approx(truth.alpha, rel=0.01)
     assert part.line.beta == pytest.approx(truth.beta, rel=0.01)
 
@@ -58,7 +58,7 @@ def test_text_is_still_text():
 
 def test_json_says_group_versions_and_devices():
     log = read(json_of(GATHER))
-    assert {sample.group for sample in log.samples} == {Group(nodes=2, ranks=4)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=2, ranks=4)}
     assert log.facts == ("NCCL version 2.23.4", "NVIDIA A100-SXM4-40GB")
 
 
@@ -66,13 +66,13 @@ def test_ranks_behind_the_first_of_a_process_are_counted():
     eight = Truth("all_gather", 1, 8, 40e-6, 70e9)
     for truth, each in ((GATHER, 4), (GATHER, 2), (eight, 8)):
         log = read(json_of(truth, [json_result(truth, size) for size in SIZES], each=each))
-        assert {sample.group for sample in log.samples} == {Group(nodes=truth.nodes, ranks=truth.ranks)}
+        assert {sample.group for sample in log.samples} == {RankGroup(nodes=truth.nodes, ranks=truth.ranks)}
 
 
 def test_groups_side_by_side_have_their_stride_in_json():
     pair = Truth("all_reduce", 2, 1, 50e-6, 20e9)
     text = json_of(Truth("all_reduce", 2, 4, 1, 1), [json_result(pair, size) for size in SIZES], group=lambda r: r % 4)
-    assert {sample.group for sample in read(text).samples} == {Group(nodes=2, ranks=1, inner=4, idle=False)}
+    assert {sample.group for sample in read(text).samples} == {RankGroup(nodes=2, ranks=1, inner=4, idle=False)}
 
 
 def test_several_runs_and_lines_of_json_keep_their_own_lines():
@@ -213,7 +213,7 @@ def test_rccl_tests_says_of_each_row_whether_it_is_in_place():
 @pytest.mark.parametrize("write", [rccl_json, rccl_csv])
 def test_a_process_of_several_devices_is_one_node(write):
     log = read(write(Truth("all_reduce", 1, 8, 20e-6, 200e9), mpi=False))
-    assert {sample.group for sample in log.samples} == {Group(nodes=1, ranks=8)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=1, ranks=8)}
     assert log.problems == ()
 
 

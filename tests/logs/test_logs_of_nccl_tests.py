@@ -5,7 +5,7 @@ import re
 import pytest
 
 from perfmodel.logs import nccl_tests
-from perfmodel.logs.samples import Group, Told
+from perfmodel.logs.samples import RankGroup, Told
 from synthetic_logs import HEADING, SIZES, UNITS, Truth, head, row
 from synthetic_logs import nccl_tests as text_of
 
@@ -37,7 +37,7 @@ def test_a_log_says_operation_group_sizes_and_both_times(truth):
     log = read(text_of(truth))
     assert log.problems == ()
     assert {sample.operation for sample in log.samples} == {truth.operation.replace("_", "-")}
-    assert {sample.group for sample in log.samples} == {Group(nodes=truth.nodes, ranks=truth.ranks)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=truth.nodes, ranks=truth.ranks)}
     assert [sample.size for sample in log.samples if sample.place == "in-place"] == list(SIZES)
     for sample in log.samples:
         assert sample.time == pytest.approx(truth.time(sample.size), rel=5e-4)
@@ -123,7 +123,7 @@ def test_the_layout_of_nccl_1_has_milliseconds_and_no_units():
 """
     log = read(text)
     assert [sample.time for sample in log.samples] == pytest.approx([1.628e-3, 1.932e-3, 1.619e-3, 1.624e-3])
-    assert {sample.group for sample in log.samples} == {Group(nodes=1, ranks=4)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=1, ranks=4)}
     gathers = read(text.replace("all_reduce_test", "all_gather_test"))
     assert gathers.samples == ()
     assert "say nowhere what the size of their all-gather counts" in told(gathers)[0]
@@ -137,7 +137,7 @@ def test_a_run_on_one_node_with_eight_devices_of_one_process_is_read():
     truth = Truth("all_gather", 1, 8, 20e-6, 230e9)
     rows = [row(truth, size, truth.time(size), truth.time(size)).replace(" 0\n", " N/A\n") for size in (2**20, 2**21)]
     log = read("\n".join([text + HEADING, UNITS, *rows, "# Out of bounds values : 0 OK"]))
-    assert {sample.group for sample in log.samples} == {Group(nodes=1, ranks=8)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=1, ranks=8)}
     assert len(log.samples) == 4
 
 
@@ -148,7 +148,7 @@ def test_groups_that_ran_side_by_side_have_their_stride():
     pair = Truth("all_reduce", 2, 1, 50e-6, 20e9)
     log = read(re.sub(r"(?s)(# +\(B\).*?\n).*(# Out of)", lambda m: m[1] + "".join(
         f"{row(pair, size, pair.time(size), pair.time(size))}\n" for size in SIZES) + m[2], split))  # fmt: skip
-    assert {sample.group for sample in log.samples} == {Group(nodes=2, ranks=1, inner=4, idle=False)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=2, ranks=1, inner=4, idle=False)}
     assert log.problems == ()
 
 

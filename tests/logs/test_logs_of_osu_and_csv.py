@@ -6,7 +6,7 @@ import pytest
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.logs import osu, timings_csv
-from perfmodel.logs.samples import Group, Told
+from perfmodel.logs.samples import RankGroup, Told
 from synthetic_logs import SIZES, Truth
 from synthetic_logs import osu as text_of
 
@@ -32,7 +32,7 @@ def test_sizes_are_those_of_the_tables_and_times_the_means(truth, full):
     assert [sample.size for sample in log.samples] == [size * each for size in SIZES]
     for sample in log.samples:
         assert sample.time == pytest.approx(truth.time(sample.size), rel=5e-4)
-        assert sample.group == Group(nodes=truth.nodes, ranks=truth.ranks)
+        assert sample.group == RankGroup(nodes=truth.nodes, ranks=truth.ranks)
 
 
 def test_the_ranks_are_the_launchers_or_the_users_and_must_agree():
@@ -106,7 +106,7 @@ def test_csv_takes_units_of_the_heading_or_of_the_value():
     assert [(sample.operation, sample.size, sample.time) for sample in log.samples] == [
         ("all-reduce", 2.0**20, pytest.approx(50e-6)), ("all-gather", 2.0**21, pytest.approx(60e-6)),
     ]  # fmt: skip
-    assert {sample.group for sample in log.samples} == {Group(nodes=2, ranks=4)}
+    assert {sample.group for sample in log.samples} == {RankGroup(nodes=2, ranks=4)}
 
 
 def test_bandwidths_are_turned_into_times_by_their_definition():

@@ -23,7 +23,7 @@ from perfmodel.launch.training.plan import Plan
 from perfmodel.models import layers
 
 
-class Table(nn.Module):
+class VocabularyTable(nn.Module):
     """The rows of a vocabulary, padded so that all ranks hold as many; padding stays zero and is no token's."""
 
     def __init__(self, plan: Plan, name: str, layer: layers.Embedding | layers.Head, *, padded: int) -> None:
@@ -76,7 +76,7 @@ class Embedding(nn.Module):
     def __init__(self, plan: Plan, layer: layers.Embedding, *, padded: int) -> None:
         """Positions are drawn as weights are."""
         super().__init__()
-        self.table = Table(plan, layer.name, layer, padded=padded)
+        self.table = VocabularyTable(plan, layer.name, layer, padded=padded)
         positions, y = layer.learned_positions, plan.grid.y
         self.positions = (
             Vector(Piece(name=f"{layer.name}.positions", rows=positions, columns=layer.width, over_columns=y, std=0.02))
@@ -99,10 +99,10 @@ class Embedding(nn.Module):
 class Head(nn.Module):
     """Logits and loss, from hidden states split over Y."""
 
-    def __init__(self, plan: Plan, layer: layers.Head, *, padded: int, tied_to: Table | None = None) -> None:
+    def __init__(self, plan: Plan, layer: layers.Head, *, padded: int, tied_to: VocabularyTable | None = None) -> None:
         """With a table of its own, or that of the embedding."""
         super().__init__()
-        self.table = Table(plan, layer.name, layer, padded=padded) if tied_to is None else tied_to
+        self.table = VocabularyTable(plan, layer.name, layer, padded=padded) if tied_to is None else tied_to
         self.table.tied = tied_to is not None
         piece = Piece(name=f"{layer.name}.bias", rows=padded, columns=1, over_rows=plan.grid.xy, drawn=layer.vocabulary)
         self.bias = Vector(piece) if layer.bias else None
@@ -119,7 +119,7 @@ class _LookUp(torch.autograd.Function):
     """Keeps the tokens."""
 
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, tokens: torch.Tensor, table: Table) -> torch.Tensor:
+    def forward(ctx: Any, values: torch.Tensor, tokens: torch.Tensor, table: VocabularyTable) -> torch.Tensor:
         dtype = product_dtype(values)
         row, here = table.local(tokens)
         hidden = embedding(row, table.gather(dtype)).mul_(here[..., None])
@@ -151,7 +151,7 @@ class _Loss(torch.autograd.Function):
         values: torch.Tensor,
         bias: torch.Tensor | None,
         targets: torch.Tensor,
-        table: Table,
+        table: VocabularyTable,
         scale: float,
     ) -> torch.Tensor:
         xy, dtype = table.grid.xy, product_dtype(values)
@@ -180,7 +180,7 @@ class _Loss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """The hidden states' gradient travels while the table's is computed."""
         joined, rows, logits = ctx.saved_tensors
-        table: Table = ctx.table
+        table: VocabularyTable = ctx.table
         gradient = logits.mul_(gradients[0] * ctx.scale).to(rows.dtype)
         back = table.products.nn(gradient, rows)
         pending = table.grid.xy.all_reduce(back)

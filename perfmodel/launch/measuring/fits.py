@@ -7,7 +7,7 @@ import numpy as np
 
 from perfmodel.launch.measuring.lines import Lines
 from perfmodel.launch.measuring.points import OPERATIONS, Collective
-from perfmodel.logs.line_fit import Line, fit
+from perfmodel.logs.line_fit import FittedLine, fit
 from perfmodel.logs.samples import traffic
 from perfmodel.machines.collective_times import Operation
 from perfmodel.units import show
@@ -26,7 +26,7 @@ class Fit:
     operation: Operation
     inner: int
     size: int
-    line: Line
+    line: FittedLine
     sizes: int
     samples: int
     largest_rate: float

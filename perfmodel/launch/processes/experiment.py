@@ -50,7 +50,7 @@ class _OfModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(Shape, _OfModel):
-    """One run. Names are those of the columns that `perfmodel compare` reads (perfmodel/measured.py).
+    """One run. Names are those of the columns that `perfmodel compare` reads (validation/measured_steps.py).
 
     `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
     `load` and `save` are folders of checkpoints, "" = none; `round` tells repetitions apart.

@@ -20,27 +20,27 @@ _RETRY, _HELLO = 0.2, 2.0  # seconds
 _LONGEST = 2**16  # bytes of a message
 
 
-class Line:
+class Connection:
     """A connection on which lines of JSON go both ways."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        """Take over a connection."""
-        self.connection, self._buffer = connection, b""
-        connection.settimeout(None)
+    def __init__(self, connected: socket.socket) -> None:
+        """Take over a socket that is connected."""
+        self.socket, self._buffer = connected, b""
+        connected.settimeout(None)
 
     def send(self, message: Message) -> None:
         """Send a line; a reader that has gone is noticed when it is read from."""
         try:
-            self.connection.sendall(json.dumps(message).encode() + b"\n")
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             return
 
     def receive(self, seconds: float | None = None) -> list[Message] | None:
         """What arrives within so many seconds (None: however long it takes); None at the end of the connection."""
-        if not select.select([self.connection], [], [], seconds)[0]:
+        if not select.select([self.socket], [], [], seconds)[0]:
             return []
         try:
-            arrived = self.connection.recv(_LONGEST)
+            arrived = self.socket.recv(_LONGEST)
         except OSError:
             arrived = b""
         self._buffer += arrived
@@ -55,33 +55,33 @@ class Line:
 
     def close(self) -> None:
         """Hang up."""
-        self.connection.close()
+        self.socket.close()
 
 
 class Hub:
-    """Rank 0's side: a line to every other runner."""
+    """Rank 0's side: a connection to every other runner."""
 
     def __init__(self, place: Place, asked: str, patience: float) -> None:
         """Wait for all of them, at most `patience` seconds; `asked` is the digest of the runs, equal on all."""
-        self.lines: dict[int, Line] = {}
+        self.connections: dict[int, Connection] = {}
         self.gone: set[int] = set()
         self._selector = selectors.DefaultSelector()
         deadline = time.monotonic() + patience
         with _listen(place) as server:
-            while len(self.lines) < place.world - 1:
+            while len(self.connections) < place.world - 1:
                 server.settimeout(max(deadline - time.monotonic(), _RETRY))
-                self._greet(_accept(server, place, sorted(self.lines), deadline), place, asked)
-        for rank, line in self.lines.items():
-            self._selector.register(line.connection, selectors.EVENT_READ, (rank, line))
+                self._greet(_accept(server, place, sorted(self.connections), deadline), place, asked)
+        for rank, connection in self.connections.items():
+            self._selector.register(connection.socket, selectors.EVENT_READ, (rank, connection))
 
-    def _greet(self, connection: socket.socket, place: Place, asked: str) -> None:
-        line = Line(connection)
-        hello = (line.receive(_HELLO) or [{}])[0]
+    def _greet(self, accepted: socket.socket, place: Place, asked: str) -> None:
+        connection = Connection(accepted)
+        hello = (connection.receive(_HELLO) or [{}])[0]
         rank = hello.get("rank")
-        if not isinstance(rank, int) or not 0 < rank < place.world or rank in self.lines:
-            line.close()  # whoever it was, no rank of this launch
+        if not isinstance(rank, int) or not 0 < rank < place.world or rank in self.connections:
+            connection.close()  # whoever it was, no rank of this launch
             return
-        self.lines[rank] = line
+        self.connections[rank] = connection
         if hello.get("asked") != asked:
             problem = f"rank {rank} was asked for other runs than rank 0; start all ranks with the same command line"
             self.tell({"refused": problem})
@@ -89,17 +89,17 @@ class Hub:
 
     def tell(self, message: Message) -> None:
         """Send to all."""
-        for line in self.lines.values():
-            line.send(message)
+        for connection in self.connections.values():
+            connection.send(message)
 
     def heard(self, seconds: float) -> list[Message]:
         """What has arrived within so many seconds. A runner that hangs up is in `gone` from then on."""
         found: list[Message] = []
         for key, _ in self._selector.select(seconds):
-            rank, line = key.data
-            messages = line.receive()
+            rank, connection = key.data
+            messages = connection.receive()
             if messages is None:
-                self._selector.unregister(line.connection)
+                self._selector.unregister(connection.socket)
                 self.gone.add(rank)
             found += [{**message, "rank": rank} for message in messages or []]
         return found
@@ -107,16 +107,16 @@ class Hub:
     def close(self) -> None:
         """Hang up."""
         self._selector.close()
-        for line in self.lines.values():
-            line.close()
+        for connection in self.connections.values():
+            connection.close()
 
 
-def call(place: Place, asked: str, patience: float) -> Line:
-    """Another rank's side: a line to the runner of rank 0, which may be later at work than this one."""
+def call(place: Place, asked: str, patience: float) -> Connection:
+    """Another rank's side: a connection to the runner of rank 0, which may be later at work than this one."""
     deadline = time.monotonic() + patience
     while True:
         try:
-            line = Line(socket.create_connection((place.address, place.port), timeout=_HELLO))
+            connection = Connection(socket.create_connection((place.address, place.port), timeout=_HELLO))
         except OSError as error:
             if time.monotonic() > deadline:
                 raise PerfmodelError(
@@ -124,8 +124,8 @@ def call(place: Place, asked: str, patience: float) -> Line:
                 ) from None
             time.sleep(_RETRY)
             continue
-        line.send({"rank": place.rank, "asked": asked})
-        return line
+        connection.send({"rank": place.rank, "asked": asked})
+        return connection
 
 
 def free_port() -> int:

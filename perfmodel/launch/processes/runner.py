@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.launch.processes.children import CRASHED, TIMEOUT, Children, End, cause
 from perfmodel.launch.processes.environment import Place
 from perfmodel.launch.processes.experiment import Assignment, Seat, digest
-from perfmodel.launch.processes.peers import Hub, Line, Message, call, free_port
-from perfmodel.launch.processes.results import OK, SCHEMA, Record
+from perfmodel.launch.processes.peers import Connection, Hub, Message, call, free_port
+from perfmodel.launch.processes.results import SCHEMA
+from perfmodel.records import OK, Record
 
 _POLL = 0.05  # seconds between looks at the processes
 _GRACE = 0.5  # seconds in which the ranks that a failure has reached may say so, too
@@ -51,21 +52,21 @@ class Runner:
     def follow(self) -> None:
         """Take part in the runs that rank 0 starts, until it says that there are no more."""
         assert self.place is not None  # noqa: S101 - only a rank of a launch follows
-        line = call(self.place, digest(self.experiments), self.timeout)
+        connection = call(self.place, digest(self.experiments), self.timeout)
         part: _Part | None = None
         try:
-            while (messages := line.receive(_POLL if part else None)) is not None:
+            while (messages := connection.receive(_POLL if part else None)) is not None:
                 for message in messages:
                     if "end" in message:
                         return
                     part = self._obey(message, part)
                 if part is not None:
-                    part.report(line)
+                    part.report(connection)
             raise PerfmodelError(f"rank {self.place.rank}: the perfmodel of rank 0 has gone")
         finally:
             if part is not None:
                 part.close()
-            line.close()
+            connection.close()
 
     def _obey(self, message: Message, part: "_Part | None") -> "_Part | None":
         """Begin or end a part in a run."""
@@ -148,15 +149,7 @@ def _watch(children: Children, hub: Hub | None, number: int, ranks: int, timeout
 def _heard(hub: Hub, number: int) -> Iterator[End]:
     for message in hub.heard(_POLL):
         if message.get("ended") == number:
-            end = message["end"]
-            yield End(
-                rank=message["rank"],
-                status=end["status"],
-                message=end["message"],
-                at=end["at"],
-                by_signal=end["by_signal"],
-                record=None,
-            )
+            yield End(**message["end"] | {"rank": message["rank"]})
     for rank in hub.gone:
         yield End(
             rank=rank, status=CRASHED, message=f"the perfmodel of rank {rank} has gone", at=time.time(), by_signal=True
@@ -172,11 +165,10 @@ class _Part:
         experiment = runner.experiments[number]
         self.children = Children(experiment, runner.seats(experiment, store, self.folder.name))
 
-    def report(self, line: Line) -> None:
+    def report(self, connection: Connection) -> None:
         """Tell rank 0 how this rank has ended, once it has."""
         for end in self.children.ended():
-            told = {"status": end.status, "message": end.message, "at": end.at, "by_signal": end.by_signal}
-            line.send({"ended": self.number, "end": told})
+            connection.send({"ended": self.number, "end": asdict(replace(end, record=None))})
 
     def close(self) -> None:
         """End what still runs."""

@@ -1,4 +1,4 @@
-"""One rank of one run: `python -m perfmodel.launch.worker REQUEST`, started by `children`.
+"""One rank of one run: `python -m perfmodel.launch.processes.worker REQUEST`, started by `children`.
 
 It trains, measures, times each collective by itself, and leaves what it found (rank 0) or what went wrong in a file.
 """
@@ -29,11 +29,11 @@ from perfmodel.launch.processes.assembly import trainer, vocabulary
 from perfmodel.launch.processes.children import CRASHED, OUT_OF_MEMORY, REFUSED, report_path
 from perfmodel.launch.processes.devices import Device
 from perfmodel.launch.processes.experiment import Experiment, Seat
-from perfmodel.launch.processes.results import OK
 from perfmodel.launch.training import checkpoints, tokens
 from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.ledger import Ledger
 from perfmodel.launch.training.training import Outcome, Trainer
+from perfmodel.records import OK
 
 T = TypeVar("T")
 _FAILED = 1
@@ -192,7 +192,7 @@ class _Measured:
         return {"memory_B": allocated, "memory_reserved_B": reserved}
 
 
-def _source(experiment: Experiment, known: int) -> tokens.Source:
+def _source(experiment: Experiment, known: int) -> tokens.TokenSource:
     length = experiment.sequence_length
     if experiment.tokens:
         return tokens.TokenFile(experiment.tokens, vocabulary=known, length=length)

@@ -31,7 +31,7 @@ from torch.distributed.checkpoint.planner_helpers import create_read_items_for_c
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.launch.training.groups import Grid
-from perfmodel.launch.training.optimizer import Optimizer
+from perfmodel.launch.training.optimizer import ShardedAdamW
 from perfmodel.launch.training.parameters import Flat, Held, Piece
 
 _STEPS = "steps"
@@ -81,7 +81,7 @@ def prepare(folder: str | Path) -> None:
         raise PerfmodelError(f"{folder} holds a checkpoint already; give another folder or remove it")
 
 
-def save(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> None:
+def save(folder: str | Path, flat: Flat, optimizer: ShardedAdamW, grid: Grid) -> None:
     """Write weights, moments and the number of steps; all ranks call this. The folder must hold no checkpoint."""
     prepare(folder)
     steps = torch.tensor([[optimizer.steps]])
@@ -90,7 +90,7 @@ def save(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> No
         state_dict_saver.save({}, storage_writer=FileSystemWriter(folder), planner=planner)
 
 
-def load(folder: str | Path, flat: Flat, optimizer: Optimizer, grid: Grid) -> int:
+def load(folder: str | Path, flat: Flat, optimizer: ShardedAdamW, grid: Grid) -> int:
     """Read what any grid has written; all ranks call this. Gives the number of steps that were made."""
     steps = torch.zeros(1, 1, dtype=torch.int64)
     parts, reader = _parts(flat, optimizer, grid, steps), FileSystemReader(folder)
@@ -118,7 +118,7 @@ def _explained(what: str) -> Iterator[None]:
         raise PerfmodelError(f"{what}; rank {rank}: {reason}") from error
 
 
-def _parts(flat: Flat, optimizer: Optimizer, grid: Grid, steps: torch.Tensor) -> Parts:
+def _parts(flat: Flat, optimizer: ShardedAdamW, grid: Grid, steps: torch.Tensor) -> Parts:
     """Everything that is stored, by its name in the checkpoint."""
     first = grid.rank == 0
     found = {_STEPS: _Part(size=steps.shape, dtype=steps.dtype, rectangles=(_Rectangle(0, 0, steps),), written=first)}

@@ -6,7 +6,7 @@ from torch import nn
 from perfmodel.launch.training.parameters import Flat
 
 
-class Optimizer:
+class ShardedAdamW:
     """torch.optim.AdamW with a rank's parameters in two groups, and the two moments laid out as the values are.
 
     What Z shards (matrices) decays; what it does not (biases, norms, positions) does not. Moments have the format of

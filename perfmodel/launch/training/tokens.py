@@ -1,7 +1,7 @@
 """Tokens to train on: which sequences are a rank's, and where they come from.
 
 The sequences of all steps are numbered through. A step takes the next `batch` of them; who gets which is decided in
-`micro_step.first_sequence`, so that every grid trains on the same sequences in each step.
+`plan.first_sequence`, so that every grid trains on the same sequences in each step.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from perfmodel.parallel.axes import BATCH_AXES
 _FORMATS = {".uint16": "<u2", ".uint32": "<u4"}
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """Where sequences come from."""
 
     def read(self, first: int, sequences: int) -> torch.Tensor:
@@ -28,7 +28,7 @@ class Source(Protocol):
 
 
 def batches(
-    source: Source, grid: Grid, *, batch: int, accumulation: int, step: int
+    source: TokenSource, grid: Grid, *, batch: int, accumulation: int, step: int
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """(tokens, targets) of this rank in each micro-step of a step that has `batch` sequences over all ranks."""
     micro_batch, rest = divmod(batch, grid.shares * accumulation)
@@ -55,7 +55,7 @@ class Drawn:
     seed: int = 0
 
     def read(self, first: int, sequences: int) -> torch.Tensor:
-        """As `Source.read`; a token depends on the seed and its place only."""
+        """As `TokenSource.read`; a token depends on the seed and its place only."""
         span = self.length + 1
         index = torch.arange(first * span, (first + sequences) * span)
         numbers = draws.uniform(index, draws.key(self.seed, "tokens"))
@@ -81,7 +81,7 @@ class TokenFile:
             )
 
     def read(self, first: int, sequences: int) -> torch.Tensor:
-        """As `Source.read`."""
+        """As `TokenSource.read`."""
         found = torch.empty(sequences, self.length + 1, dtype=torch.int64)
         for row, number in enumerate(range(first, first + sequences)):
             start = number % self.sequences * self.length

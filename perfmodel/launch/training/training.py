@@ -8,7 +8,7 @@ from torch import nn
 
 from perfmodel.errors import UsageError
 from perfmodel.launch.training.gradients import Gradients
-from perfmodel.launch.training.optimizer import Optimizer
+from perfmodel.launch.training.optimizer import ShardedAdamW
 from perfmodel.launch.training.parameters import Flat, Weight
 from perfmodel.launch.training.plan import Plan
 from perfmodel.parallel.settings import BUCKET
@@ -62,7 +62,7 @@ class Trainer:
         self.model, self.flat, self.plan, self.accumulation = model, flat, plan, accumulation
         self.settings = settings
         self.gradients = Gradients(flat, plan.grid, bucket=bucket)
-        self.optimizer = Optimizer(
+        self.optimizer = ShardedAdamW(
             flat,
             learning_rate=settings.learning_rate,
             betas=settings.betas,
