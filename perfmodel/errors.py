@@ -1,5 +1,7 @@
 """One family of errors, so that an edge can turn any of them into a sentence and an exit code."""
 
+from collections.abc import Sequence
+
 
 class PerfmodelError(Exception):
     """A question that has no answer; the message is one sentence with the offending numbers and what would be right."""
@@ -30,6 +32,15 @@ class FileProblems(PerfmodelError):
 
 class NoGridError(PerfmodelError):
     """No grid fits; the message says which rule empties the set and what would work."""
+
+
+MOST_PROBLEMS = 20
+"""Problems of a file that are told one by one."""
+
+
+def nothing_left(problems: Sequence[str], file: str, purpose: str) -> PerfmodelError:
+    """The error of a file without a good row."""
+    return PerfmodelError("\n".join([*problems[:MOST_PROBLEMS], f"{file}: no row to {purpose}"]))
 
 
 def printable(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -38,6 +38,16 @@ def flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flat(value, f"{name}_")
         else:
             yield name, " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[Record]]:
+    """Records as rows of one table: the columns in the order in which they first come, and each row flat.
+
+    >>> table([{"rank": 1, "grid": {"x": 2}}, {"rank": 2, "reason": "none"}])
+    (['rank', 'grid_x', 'reason'], [{'rank': 1, 'grid_x': 2}, {'rank': 2, 'reason': 'none'}])
+    """
+    flattened = [dict(flat(row)) for row in rows]
+    return list(dict.fromkeys(column for row in flattened for column in row)), flattened
 
 
 def plain(value: Any) -> Any:

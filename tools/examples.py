@@ -3,7 +3,7 @@
 A fenced `console` or `bash` block whose first line starts with `$ perfmodel` is an example: lines after `$ ` are
 commands, the rest is what they print. A line `...` stands for any lines. The word `exit-1` (or `exit-2`) after the
 block's language says that its commands end with that code. The examples of one page run in order in one folder, which
-begins with a copy of docs/examples in its place.
+begins with a copy of docs/examples in its place. Blocks of Python are those of `python_examples`.
 
 Run as `python tools/examples.py` to compare, as `python tools/examples.py --write` to put the real output in place.
 """
@@ -19,6 +19,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import python_examples
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 104
@@ -109,7 +111,8 @@ def renew(page: Path) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
-        return _BLOCK.sub(_renew_block_in(folder), page.read_text(encoding="utf-8"))
+        text = _BLOCK.sub(_renew_block_in(folder), page.read_text(encoding="utf-8"))
+        return python_examples.renew(text, folder, WIDTH, renewed)
 
 
 def _renew_block_in(folder: Path) -> Callable[[re.Match[str]], str]:

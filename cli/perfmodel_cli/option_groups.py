@@ -7,10 +7,14 @@ in its place on the command line, and hands the command the filled record. Group
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from perfmodel.errors import UsageError
+from perfmodel.parallel import option_values
 from perfmodel_cli import options
+from perfmodel_cli.texts import spelled
+
+if TYPE_CHECKING:
+    from perfmodel.machines.machine import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +24,11 @@ class DeviceCount:
     gpus: options.Gpus = None
     nodes: options.Nodes = None
 
-    def of(self, devices_per_node: int) -> int:
+    def of(self, machine: "Machine") -> int:
         """Devices asked for, by --gpus or by --nodes."""
-        from perfmodel.parallel.axes import MOST_DEVICES
+        from perfmodel.search.question import device_count
 
-        if (self.gpus is None) == (self.nodes is None):
-            raise UsageError("give either --gpus or --nodes")
-        name, count = ("--gpus", self.gpus) if self.gpus is not None else ("--nodes", self.nodes)
-        unit = 1 if self.gpus is not None else devices_per_node
-        if count is None or not 1 <= count <= MOST_DEVICES // unit:
-            raise UsageError(f"{name} is {count}, wanted 1 to {MOST_DEVICES // unit}")
-        return count * unit
+        return device_count(machine, self.gpus, self.nodes, spelled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class Search:
 
     def training_tokens(self) -> int | None:
         """Tokens to train on, where they are asked for."""
-        return options.tokens(self.tokens, "--tokens") if self.tokens else None
+        return option_values.tokens(self.tokens, "--tokens") if self.tokens else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

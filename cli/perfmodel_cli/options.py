@@ -1,17 +1,15 @@
 """Options shared by the commands, each spelled once. No numpy here: --help must be quick."""
 
 import math
-import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import UsageError
 from perfmodel.parallel import axes
-from perfmodel.parallel.settings import MOST, OPTIMIZERS, OVERLAPS
-from perfmodel.units import count, parse
+from perfmodel.parallel.settings import OPTIMIZERS, OVERLAPS
 
 
 class Format(StrEnum):
@@ -128,7 +126,9 @@ Contention = Annotated[
 ]
 Measured = Annotated[
     str,
-    typer.Option("--measured", help="JSON lines of `perfmodel run`, or CSV with the columns of docs/validation.md."),
+    typer.Option(
+        "--measured", help="JSON lines of `perfmodel run`; CSV or Parquet with the columns of docs/validation.md."
+    ),
 ]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
 Grid = Annotated[str, typer.Option("--grid", help=f"{axes.FORM}, such as {axes.EXAMPLE}.")]
@@ -142,97 +142,9 @@ NewProfile = Annotated[str, typer.Option("--out", help="The profile to write; no
 Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
 
 
-def assignments(text: str, allowed: tuple[str, ...], option: str) -> dict[str, int]:
-    """Read `x=4,z=8`: names of `allowed`, whole numbers from 1 to MOST.
-
-    >>> assignments("x=4,z=8", ("x", "y", "z", "data"), "--fix")
-    {'x': 4, 'z': 8}
-    """
-    found: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, number = (piece.strip() for piece in part.partition("="))
-        size = count(number, MOST)
-        if name not in allowed or size is None:
-            raise UsageError(
-                f"{option} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of 1 to {MOST}"
-            )
-        if name in found:
-            raise UsageError(f"{option} gives {name} twice")
-        found[name] = size
-    return found
-
-
 def profile_path(text: str) -> Path:
     """The file of a profile to write, which has to end as --machine expects."""
     path = Path(text)
     if not path.name.endswith((".yaml", ".yml")):
         raise UsageError(f"{text!r} does not end in .yaml, by which --machine knows a profile of your own")
     return path
-
-
-def seconds(text: str, option: str) -> float:
-    """Read a time with its unit.
-
-    >>> seconds("42 us", "--host-time")
-    4.2e-05
-    """
-    try:
-        return parse(text, "s")
-    except PerfmodelError as error:
-        raise UsageError(f"{option}: {error}") from None
-
-
-def overlaps(text: str) -> frozenset[Any]:
-    """Read `none`, or names of what overlaps.
-
-    >>> sorted(overlaps("all-gather,data"))
-    ['all-gather', 'data']
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in OVERLAPS]
-    if text.strip() == "none":
-        return frozenset()
-    if unknown or not names:
-        raise UsageError(f"--overlap {text!r}: wanted none, or some of {', '.join(OVERLAPS)}")
-    return frozenset(names)
-
-
-def count_or_any(text: str, option: str) -> int | None:
-    """Read a whole number from 1 to MOST, or `any` (None)."""
-    if text == "any":
-        return None
-    found = count(text, MOST)
-    if found is None:
-        raise UsageError(f"{option} {text!r}: wanted any, or a whole number from 1 to {MOST}")
-    return found
-
-
-_THOUSANDS = {"": 0, "k": 1, "M": 2, "B": 3, "G": 3, "T": 4}
-_COUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,12})?)\s?([kMBGT]?)", re.ASCII)
-_MOST = 10**18
-_MOST_DEVICES = 2**31
-
-
-def tokens(text: str, option: str) -> int:
-    """Read a number of tokens with a decimal prefix: k, M, B (or G), T.
-
-    >>> tokens("2T", "--tokens"), tokens("1.5M", "--tokens")
-    (2000000000000, 1500000)
-    """
-    match = _COUNT.fullmatch(text.strip())
-    value = round(float(match[1]) * 1000 ** _THOUSANDS[match[2]]) if match else 0
-    if not 1 <= value <= _MOST:
-        raise UsageError(f"{option} {text!r}: wanted a count of at least 1, such as 300B or 2T (k, M, B or T)")
-    return value
-
-
-def devices(text: str, option: str) -> list[int]:
-    """Read counts of devices separated by commas, each once, in the order given.
-
-    >>> devices("64, 128,256", "--gpus")
-    [64, 128, 256]
-    """
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 1 <= int(part[:12]) <= _MOST_DEVICES for part in parts):
-        raise UsageError(f"{option} {text!r}: wanted counts of 1 to {_MOST_DEVICES} separated by commas, as in 64,128")
-    return list(dict.fromkeys(int(part) for part in parts))

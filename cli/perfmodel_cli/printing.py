@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
-from perfmodel.errors import PerfmodelError, printable
-from perfmodel_cli.texts import MOST_PROBLEMS, shortened
+from perfmodel.errors import MOST_PROBLEMS, printable
+from perfmodel_cli.texts import shortened
 
-_WIDTH = 132  # of a table that goes to a file or a pipe, where there is no window to fit
-_WIDEST = 10**6  # of what is measured
 _PATIENCE = 2.0  # seconds without a word
 Item = TypeVar("Item")
 
@@ -52,33 +50,22 @@ def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
 def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
     import csv
 
-    from perfmodel.records import flat
+    from perfmodel.records import table
 
-    flattened = [
-        {key: printable(value) if isinstance(value, str) else value for key, value in flat(row)} for row in rows
-    ]
-    columns = list(dict.fromkeys(column for row in flattened for column in row))
+    columns, flattened = table(rows)
     writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flattened)
+    writer.writerows(
+        {key: printable(value) if isinstance(value, str) else value for key, value in row.items()} for row in flattened
+    )
 
 
 def _print(picture: Any) -> None:
-    """Text as wide as the window; a table too, unless that would cut its numbers: then its lines wrap."""
-    import os
+    from rich.console import Console
 
-    from rich.console import Console, Group
-    from rich.measure import Measurement
-    from rich.table import Table
+    from perfmodel_cli.render.windows import put, window
 
-    console = Console(highlight=False)
-    fits_a_window = sys.stdout.isatty() or "COLUMNS" in os.environ
-    window = console.width if fits_a_window else _WIDTH
-    for part in picture.renderables if isinstance(picture, Group) else [picture]:
-        console.width = _WIDEST
-        needed = Measurement.get(console, console.options, part).minimum if isinstance(part, Table) else 0
-        console.width = max(window, needed)
-        console.print(part)
+    put(Console(highlight=False), picture, window())
 
 
 def tell_dropped(problems: Sequence[str], dropped: int, total: int) -> None:
@@ -88,8 +75,3 @@ def tell_dropped(problems: Sequence[str], dropped: int, total: int) -> None:
         lines.append(f"{dropped} of {total} rows left out")
     for line in lines:
         tell(line.replace("\n", " "))
-
-
-def nothing_left(problems: Sequence[str], file: str, purpose: str) -> PerfmodelError:
-    """The error of a file without a good row."""
-    return PerfmodelError("\n".join([*problems[:MOST_PROBLEMS], f"{file}: no row to {purpose}"]))

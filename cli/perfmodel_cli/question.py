@@ -4,25 +4,21 @@ import ctypes
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.parallel.axes import AXES
-from perfmodel.parallel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.parallel.settings import AXONN_OVERLAPS
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import AxisLimits
+from perfmodel_cli.texts import spelled
 
 if TYPE_CHECKING:
+    from perfmodel import search
     from perfmodel.parallel.job import Job
     from perfmodel.search.search import Space
 
 _AXONN = ",".join(sorted(AXONN_OVERLAPS))
-_BYTES = {
-    "activations": "activation_bytes",
-    "weights": "weight_bytes",
-    "gradients": "gradient_bytes",
-    "data-gradients": "data_gradient_bytes",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Question:
     optimizer: options.Optimizer = "adamw"
     flash_attention: options.Flash = True
     dropout: options.Dropout = False
-    element_bytes: options.ElementBytes = ""
+    bytes: options.ElementBytes = ""
     vocabulary_multiple: options.VocabularyMultiple = 128
     overlap: options.OverlapNames = _AXONN
     flash_version: options.FlashVersion = 2
@@ -51,48 +47,22 @@ class Question:
 
     def job(self, limits: AxisLimits | None = None) -> "Job":
         """The job, its files read."""
-        from perfmodel import models
-        from perfmodel.machines import profiles
-        from perfmodel.parallel.job import Job
-
         keep_freed_memory()
-        limits = limits or AxisLimits()
-        settings = Settings(
-            fidelity=self.fidelity.value,
-            optimizer=self.optimizer,
-            flash_attention=self.flash_attention,
-            dropout=self.dropout,
-            vocabulary_multiple=self.vocabulary_multiple,
-            ignore_memory=self.ignore_memory,
-            overlap=options.overlaps(self.overlap),
-            flash_version=self.flash_version,  # type: ignore[arg-type]
-            host_time=options.seconds(self.host_time, "--host-time") if self.host_time is not None else None,
-            contention=self.contention,
-            fixed=options.assignments(limits.fix, AXES, "--fix"),
-            maximum=options.assignments(limits.maximum, AXES, "--max"),
-            **self._element_sizes(),
-        )
-        machine = profiles.load(self.machine)
-        return Job.of(models.load(self.model), machine, batch=self.batch, sequence=self.seq, settings=settings)
+        return self._put(**({"fix": limits.fix, "max": limits.maximum} if limits else {})).job()
 
     def space(self, gpus: int, top: int) -> "Space":
         """What is searched."""
-        from perfmodel.parallel.layout import NAMED_PLACEMENTS
-        from perfmodel.search.search import Space
+        return self._put().space(gpus, top)
 
-        recomputes, caches = {name: name for name in RECOMPUTES}, {name: name for name in WEIGHT_CACHES}
-        return Space(
-            gpus=gpus,
-            placements=NAMED_PLACEMENTS[self.placement.value],
-            micro_batch=options.count_or_any(self.micro_batch, "--micro-batch"),
-            recompute=recomputes.get(self.recompute.value),  # type: ignore[call-overload]
-            weight_cache=caches.get(self.weight_cache.value) if self.weight_cache.value != "any" else None,  # type: ignore[call-overload]
-            top=top,
-        )
+    def _put(self, **limits: Any) -> "search.question.Question":
+        """The same as the library asks it."""
+        from perfmodel.search import question
 
-    def _element_sizes(self) -> dict[str, Any]:
-        sizes = options.assignments(self.element_bytes, tuple(_BYTES), "--bytes")
-        return {_BYTES[name]: size for name, size in sizes.items()}
+        own = {each.name: getattr(self, each.name) for each in fields(Question)}
+        given: dict[str, Any] = {
+            name: value.value if isinstance(value, StrEnum) else value for name, value in own.items()
+        }
+        return question.Question(**given, **limits, spelled=spelled)
 
 
 def example(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

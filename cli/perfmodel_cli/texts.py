@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST_PROBLEMS = 20  # of a file that are named one by one
-
 
 def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
     """The first lines, and where there are more one that says how many.
@@ -13,6 +11,15 @@ def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
     (['a', 'b', 'and 1 more'], ['a'])
     """
     return [*lines[:most], *([rest.format(len(lines) - most)] if len(lines) > most else [])]
+
+
+def spelled(name: str) -> str:
+    """How the command line calls an option.
+
+    >>> spelled("host_time")
+    '--host-time'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def grid_text(record: Mapping[str, Any]) -> str:

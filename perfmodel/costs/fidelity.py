@@ -7,3 +7,4 @@ rate, nothing overlapped. `full`: kernels, latency, protocols, measured tables a
 from typing import Literal
 
 Fidelity = Literal["paper", "flat", "full"]
+FIDELITIES: tuple[Fidelity, ...] = ("full", "flat", "paper")

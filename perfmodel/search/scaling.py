@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perfmodel.errors import UsageError
+from perfmodel.errors import NoGridError, UsageError
 from perfmodel.machines.allocation import count_problem
 from perfmodel.parallel.job import Job
 from perfmodel.search.no_answer import why_nothing
@@ -22,7 +22,7 @@ class Batch:
         """One of the two."""
         given = self.per_device if self.whole is None else self.whole
         if (self.whole is None) == (self.per_device is None) or given is None or not 0 < given < math.inf:
-            raise UsageError("give either --batch or --batch-per-gpu, above 0")
+            raise UsageError("give either a batch or a batch per device, above 0")
 
     @property
     def scaling(self) -> str:
@@ -40,6 +40,10 @@ class Batch:
         batch = gpus * (self.per_device or 0.0)
         return int(batch) if batch == int(batch) and batch >= 1 else None
 
+    def any_of(self, counts: Sequence[int]) -> int:
+        """A batch to read the job with, which each count then replaces with its own."""
+        return next((batch for batch in map(self.of, counts) if batch), 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
@@ -55,6 +59,13 @@ def points(job: Job, space: Space, counts: Sequence[int], batch: Batch) -> Itera
     """The answer for every count, in the order given."""
     for gpus in counts:
         yield _point(job, replace(space, gpus=gpus, top=1), batch.of(gpus))
+
+
+def answered(found: Sequence[Point]) -> Sequence[Point]:
+    """The same; raises the reason of the first where no count has an answer."""
+    if not any(point.ranking for point in found):
+        raise NoGridError(found[0].reason)
+    return found
 
 
 def _point(job: Job, space: Space, batch: int | None) -> Point:

@@ -26,7 +26,7 @@ _MODELS: Mapping[Fidelity, _Model] = MappingProxyType({"paper": paper, "flat": f
 
 
 def predict(job: Job, layout: Layout) -> Prediction:
-    """Every term of a step."""
+    """Every term of a step of one layout, or of as many as its arrays hold; no rule is asked whether they can run."""
     return _MODELS[job.settings.fidelity].predict(job, layout)
 
 

@@ -1,19 +1,23 @@
 """A calibration as a record, and as a profile laid over the one that it began from."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from perfmodel import __version__
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.files import check_writable
 from perfmodel.machines import overlay, profile_text
+from perfmodel.machines.machine import Machine
 from perfmodel.sources import Source
 from perfmodel.validation.calibration import Calibration
 from perfmodel.validation.fit_parameters import Change, adjusted
 from perfmodel.validation.scores import mean_error
 
 _TITLE = "; calibrated"
+_KEY, _FRAME = "FIT", "a pandas DataFrame"
 
 
 def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) -> str:
@@ -24,12 +28,28 @@ def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) 
             f"the rows determine no parameter, so there is no profile to write ({reasons}); more grids, or more "
             "--rounds of perfmodel run, determine more"
         )
-    key = overlay.source_key(found.machine, "FIT")
-    source = Source(kind="measured", address=", ".join(measured), date=overlay.written_on(measured), note=_note(found))
-    changes = found.changes()
-    machine = adjusted(found.machine, changes, key, source)
-    named = replace(machine, name=file.stem, title=f"{machine.title.removesuffix(_TITLE)}{_TITLE}")
-    return profile_text.text(overlay.head(named, base, key, file) | blocks(changes, key))
+    key = overlay.source_key(found.machine, _KEY)
+    named = machine(found, file.stem, measured)
+    return profile_text.text(overlay.head(named, base, key, file) | blocks(found.changes(), key))
+
+
+def machine(found: Calibration, name: str, measured: Sequence[str]) -> Machine:
+    """The machine with the figures that were fitted; `measured`: the files fitted to, none for a frame in memory."""
+    written = overlay.written_on(measured) if measured else dt.datetime.now(dt.UTC).date().isoformat()
+    source = Source(kind="measured", address=", ".join(measured) or _FRAME, date=written, note=_note(found))
+    changed = adjusted(found.machine, found.changes(), overlay.source_key(found.machine, _KEY), source)
+    return replace(changed, name=name, title=f"{changed.title.removesuffix(_TITLE)}{_TITLE}")
+
+
+def free(out: str | Path, name: str) -> Path:
+    """The name of a new profile; `name`: how the asker calls it."""
+    path = Path(out)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{name} {str(out)!r} does not end in .yaml, by which --machine knows a profile of your own")
+    if path.exists():
+        raise PerfmodelError(f"{out} is there already; give another name, or move it away first")
+    check_writable(path)
+    return path
 
 
 def _note(found: Calibration) -> str:

@@ -75,10 +75,19 @@ class Comparison:
         return Sizes.of(errors) if errors else None
 
 
-def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
-    """Predict every row; rows that cannot be are dropped with a sentence. `settings` holds what rows do not say."""
+def compare(
+    reading: Reading,
+    settings: Settings | None = None,
+    *,
+    machine: Machine | None = None,
+    model: Model | None = None,
+) -> Comparison:
+    """Predict every row; rows that cannot be are dropped with a sentence. `settings` holds what rows do not say.
+
+    `machine`, `model`: loaded ones, instead of those that the rows name.
+    """
     base = settings or Settings(fidelity="full")
-    machine = cache(profiles.load)
+    load = cache(profiles.load)
     jobs: dict[tuple[object, ...], Job] = {}
     batches: dict[tuple[object, ...], list[MeasuredStep]] = {}
     problems: dict[int, str] = {}
@@ -86,7 +95,8 @@ def compare(reading: Reading, settings: Settings | None = None) -> Comparison:
         key = _key(row)
         try:
             if key not in jobs:
-                jobs[key] = _job(row, training_in(row.dtype, machine(row.machine)), _model(row), base)
+                on = training_in(row.dtype, machine or load(row.machine))
+                jobs[key] = _job(row, on, _model(row, model), base)
             _check_count(jobs[key].machine, row.gpus)
             batches.setdefault(key, []).append(row)
         except PerfmodelError as error:
@@ -124,8 +134,9 @@ def model_of(given: str | tuple[int | None, ...], *, sequence: int | None) -> Mo
     return shape.model(f"gpt-h{hidden}-l{layers}")
 
 
-def _model(row: MeasuredStep) -> Model:
-    return scaled(model_of(row.model, sequence=row.sequence), layers=row.scale_layers, hidden=row.scale_hidden)
+def _model(row: MeasuredStep, model: Model | None) -> Model:
+    known = model or model_of(row.model, sequence=row.sequence)
+    return scaled(known, layers=row.scale_layers, hidden=row.scale_hidden)
 
 
 def training_in(dtype: Dtype | None, machine: Machine) -> Machine:

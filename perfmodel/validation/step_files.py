@@ -1,4 +1,4 @@
-"""Files of measured steps: CSV with the columns of `measured`, or the JSON lines that `perfmodel run` writes."""
+"""Files of measured steps: CSV or Parquet with the columns of `measured_steps`, or JSON lines of `perfmodel run`."""
 
 import csv
 import io
@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from perfmodel import frames
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.machines.collective_times import Operation
 from perfmodel.records import OK, Record, json_lines
 from perfmodel.validation.measured_steps import COLUMNS, MeasuredStep, Reading, Timed, row_of, rows_of
 
+_FRAME = "DataFrame"
 _OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _MARK = b"\xef\xbb\xbf"  # which some editors put before UTF-8 text
 _MOST = sys.float_info.max
@@ -30,15 +32,29 @@ def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
     try:
         content = path.read_bytes().removeprefix(_MARK)
         given = {name: value for name, value in (("machine", machine), ("model", model)) if value}
-        reader = _records if content.lstrip().startswith(b"{") else _table
-        reading = reader(str(path), content, given)
+        if content.startswith(frames.PARQUET):
+            reading = rows_of(str(path), *frames.read_parquet(path), given=given)
+        else:
+            reader = _records if content.lstrip().startswith(b"{") else _table
+            reading = reader(str(path), content, given)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise FileProblems(str(path), [f"{path} cannot be read: {reason}"]) from None
+    return _joined_runs(reading)
+
+
+def read_frame(frame: frames.Frame, *, machine: str = "", model: str = "") -> Reading:
+    """The same of a data frame with the columns of a file; the line of a row is the one it would have as CSV."""
+    given = {name: value for name, value in (("machine", machine), ("model", model)) if value}
+    return _joined_runs(rows_of(_FRAME, *frames.cells(frame), given=given))
+
+
+def _joined_runs(reading: Reading) -> Reading:
+    """Runs that were repeated as one row each; raises where no row is good."""
     if not reading.rows:
-        raise FileProblems(
-            str(path), [*(f"{path}:{line}: {text}" for line, text in reading.problems), f"{path}: no row to compare"]
-        )
+        path = reading.path
+        told = [f"{path}:{line}: {text}" for line, text in reading.problems]
+        raise FileProblems(path, [*told, f"{path}: no row to compare"])
     return replace(reading, rows=medians(reading.rows))
 
 

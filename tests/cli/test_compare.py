@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 HEADS = "machine,model,sequence_length,tp,fsdp,dp,batch_sequences,micro_batch,recompute,step_time_s"
@@ -40,6 +41,15 @@ def test_the_record_has_rows_and_the_summary_that_the_page_names(run, file):
 def test_rows_as_csv(run, file, read_csv):
     rows = read_csv(run("compare", "--measured", file(*ROWS), "--format", "csv").out)
     assert [(row["grid_x"], row["grid_z"]) for row in rows] == [("1", "8"), ("2", "4"), ("4", "4")]
+
+
+def test_parquet_is_read_as_the_csv_is(run, refused, file, tmp_path):
+    path = tmp_path / "steps.parquet"
+    pd.read_csv(file(*ROWS)).to_parquet(path)
+    answers = [run("compare", "--measured", each, "--format", "json") for each in (path, file(*ROWS))]
+    assert answers[0] == answers[1]
+    path.write_bytes(path.read_bytes()[:100])
+    assert refused("compare", "--measured", path).startswith(f"{path} cannot be read as Parquet: ")
 
 
 def test_the_table_ends_with_the_summary(run, file):

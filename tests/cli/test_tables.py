@@ -6,6 +6,7 @@ import pytest
 
 from perfmodel_cli import printing
 from perfmodel_cli.render import cells as rendered
+from perfmodel_cli.render import windows
 
 NAMES = ("'[/bold]'", "'[red]q[/x]'", r'"\x1b[31mx"')
 ROWS = "\n".join(f"      - linear: {{name: {name}, inputs: 64, outputs: 64}}" for name in NAMES)
@@ -56,7 +57,7 @@ def test_a_profile_s_names_are_shown_as_they_are(run, profile):
 @pytest.mark.parametrize("columns", [20, 80, 104, 200])
 def test_a_ranking_is_as_wide_as_its_numbers_need_and_its_text_as_wide_as_the_window(run, monkeypatch, columns):
     wide = run("recommend", "--model", "gpt-tiny", "--machine", "perlmutter", "--gpus", 16, "--batch", 16).out
-    monkeypatch.setattr(printing, "_WIDTH", columns)
+    monkeypatch.setattr(windows, "PAGE_WIDTH", columns)
     small = run("recommend", "--model", "gpt-tiny", "--machine", "perlmutter", "--gpus", 16, "--batch", 16).out
 
     def table(text):

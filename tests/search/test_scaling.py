@@ -51,7 +51,7 @@ def test_counts_without_an_answer_are_rows_with_the_reason():
 
 @pytest.mark.parametrize("given", [{}, {"whole": 8, "per_device": 1.0}, {"whole": 0}, {"per_device": -1.0}])
 def test_a_batch_is_given_in_one_way_and_above_zero(given):
-    with pytest.raises(UsageError, match="--batch"):
+    with pytest.raises(UsageError, match="either a batch"):
         Batch(**given)
 
 

@@ -25,6 +25,8 @@ PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} |
 COUNTS = {
     ("machine.py", 1024): "the most devices that a node may have",
     ("settings.py", 2.0**40): "the most that a batch or another count may be",
+    ("option_values.py", 10.0**18): "the most tokens that a training may have",
+    ("option_values.py", 1000.0): "from one prefix of a count of tokens to the next",
     ("search.py", 1e-12): "a relative difference that is rounding",
 }
 # Calls and names that belong to the command line: the library returns values and raises errors.
@@ -233,6 +235,21 @@ for module in pkgutil.walk_packages(perfmodel.__path__, "perfmodel."):
 def test_what_starts_the_ranks_is_there_without_torch():
     asked = "from perfmodel.launch.processes import environment, experiment, selection, results, runner"
     assert imported_by(asked, "torch pandas scipy") == "imported:"
+
+
+def test_importing_the_library_loads_nothing():
+    slow = "numpy pandas scipy torch yaml rich typer"
+    assert imported_by("import perfmodel; dir(perfmodel)", slow) == "imported:"
+    assert imported_by("import perfmodel; perfmodel.UsageError", slow) == "imported:"
+
+
+def test_an_answer_that_is_not_shown_loads_neither_rich_nor_pandas():
+    asked = """
+import perfmodel
+perfmodel.recommend("gpt-5b", "perlmutter", gpus=16, batch=64).to_dict()
+perfmodel.compare("docs/examples/measured.csv").to_dict()
+"""
+    assert imported_by(asked, "pandas scipy torch rich typer perfmodel_cli") == "imported:"
 
 
 @pytest.mark.parametrize("words", [(), ("run",)], ids=lambda words: " ".join(words) or "perfmodel")

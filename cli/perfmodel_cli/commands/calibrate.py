@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import nothing_left
+from perfmodel.parallel import option_values
 from perfmodel_cli import options
-from perfmodel_cli.printing import nothing_left, tell_dropped
+from perfmodel_cli.printing import tell_dropped
 from perfmodel_cli.question import example
 
 
@@ -35,33 +36,18 @@ def calibrate(
     from perfmodel.validation import calibrated_profile, calibration, compare, records, step_files
     from perfmodel_cli import printing
 
-    file = _free(out)
+    file = calibrated_profile.free(out, "--out")
     calibration.check_installed()
-    names = [name.strip() for name in fit.split(",") if name.strip()]
     known = profiles.load(machine)
     rows = calibration.stated(step_files.read(Path(measured), machine=machine, model=model))
     compared = compare.compare(rows)
     if not compared.rows:
         raise nothing_left(compared.problems, measured, "fit")
     tell_dropped(compared.problems, compared.dropped, len(compared.rows) + compared.dropped)
-    found = calibration.calibrate(compared, known, names)
+    found = calibration.calibrate(compared, known, option_values.names(fit))
     record = records.calibration_record(found)
-    text = calibrated_profile.profile(found, machine, file, [measured])
-    files.write_new(file, text)
+    files.write_new(file, calibrated_profile.profile(found, machine, file, [measured]))
     printing.show(
         record, record["parameters"], output.value, lambda: printing.renderer("calibration_table").calibration(record)
     )
     printing.tell(f"wrote {out}; to use it: --machine {file if file.parent != Path() else f'./{file}'}")
-
-
-def _free(out: str) -> Path:
-    """The name of a new profile."""
-    from perfmodel.files import check_writable
-
-    path = Path(out)
-    if path.suffix not in (".yaml", ".yml"):
-        raise UsageError(f"--out {out!r} does not end in .yaml, by which --machine knows a profile of your own")
-    if path.exists():
-        raise PerfmodelError(f"{out} is there already; give another name, or move it away first")
-    check_writable(path)
-    return path

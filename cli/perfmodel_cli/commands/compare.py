@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import PerfmodelError, UsageError, nothing_left
 from perfmodel_cli import options
-from perfmodel_cli.printing import nothing_left, tell_dropped
+from perfmodel_cli.printing import tell_dropped
 from perfmodel_cli.question import example
 
 _BOUND = 0.25

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.errors import MOST_PROBLEMS, PerfmodelError, UsageError
 from perfmodel.units import count
 from perfmodel_cli import options, printing
 from perfmodel_cli.question import example
-from perfmodel_cli.texts import MOST_PROBLEMS, shortened
+from perfmodel_cli.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

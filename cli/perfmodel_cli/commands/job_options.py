@@ -127,7 +127,7 @@ class JobQuestion(Question):
         of_grid = int(parse_grid(self.grid).gpus) if self.grid else None
         if of_grid is not None and self.count == DeviceCount():
             return of_grid
-        asked = self.count.of(machine.node_devices)
+        asked = self.count.of(machine)
         if of_grid not in (None, asked):
             raise UsageError(f"{asked} devices, but --grid {self.grid} has {of_grid}")
         return asked

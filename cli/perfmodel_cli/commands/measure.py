@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.parallel import option_values
 from perfmodel_cli import options, printing
 from perfmodel_cli.commands.measure_progress import Progress
 from perfmodel_cli.commands.run import need_torch
@@ -94,7 +95,7 @@ class _Amounts:
         from perfmodel.launch.measuring.points import LARGEST, LEAST_LARGEST
         from perfmodel.units import parse, show
 
-        self.budget, self.rounds = options.seconds(budget, "--budget"), rounds
+        self.budget, self.rounds = option_values.seconds(budget, "--budget"), rounds
         try:
             self.largest = parse(largest, "B")
         except PerfmodelError as error:

@@ -25,7 +25,7 @@ def recommend(
     from perfmodel.search.recommend import answer
 
     job = question.job(search.limits)
-    devices, tokens = search.count.of(job.machine.node_devices), search.training_tokens()
+    devices, tokens = search.count.of(job.machine), search.training_tokens()
     ranking, beside = answer(job, question.space(devices, search.top), tokens, uncertain=search.uncertainty)
     record = answer_records.ranking_record(ranking, beside)
     show(record, record["results"], output, lambda: renderer("ranking_table").ranking(record, ranking))

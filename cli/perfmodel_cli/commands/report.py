@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.errors import UsageError, printable
+from perfmodel.parallel import option_values
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import Search, asks, values
 from perfmodel_cli.question import Question, example
@@ -79,8 +80,8 @@ def _made(question: Question, search: PageOptions, out: str) -> Any:
     wanted = search.training_tokens()
     reading = _reading(search.measured)
     job = question.job(search.limits)
-    devices = search.count.of(job.machine.node_devices)
-    listed = options.devices(search.gpus_list, "--gpus-list") if search.gpus_list else _around(devices)
+    devices = search.count.of(job.machine)
+    listed = option_values.devices(search.gpus_list, "--gpus-list") if search.gpus_list else _around(devices)
     space = question.space(devices, search.top)
     ranking, record = page_contents.ranked(job, space, wanted, uncertain=search.uncertainty)
     comparison, problems = page_contents.compared(reading) if reading else (None, ())

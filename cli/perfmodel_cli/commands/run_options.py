@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import UsageError
+from perfmodel.parallel import option_values
 from perfmodel.parallel.axes import FORM, Shape
 from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
 from perfmodel_cli import options
@@ -133,7 +134,7 @@ class RunQuestion:
         recompute = "none" if self.recompute.value == "any" else self.recompute.value
         cache = "none" if self.weight_cache.value == "any" else self.weight_cache.value
         return {
-            "micro_batch": options.count_or_any(self.micro_batch, "--micro-batch") or 1,
+            "micro_batch": option_values.count_or_any(self.micro_batch, "--micro-batch") or 1,
             "recompute": RECOMPUTES.index(recompute),
             "weight_cache": WEIGHT_CACHES.index(cache),
         }
@@ -150,7 +151,7 @@ class RunQuestion:
         return Space(
             gpus=ranks,
             placements=NAMED_PLACEMENTS[self.placement.value],
-            micro_batch=options.count_or_any(self.micro_batch, "--micro-batch"),
+            micro_batch=option_values.count_or_any(self.micro_batch, "--micro-batch"),
             recompute=None if self.recompute.value == "any" else self.recompute.value,  # type: ignore[arg-type]
             weight_cache=None if self.weight_cache.value == "any" else self.weight_cache.value,  # type: ignore[arg-type]
             top=top,
@@ -160,7 +161,8 @@ class RunQuestion:
         from perfmodel.launch.processes.experiment import job_of
 
         batch = self.batch if self.batch is not None else gpus
-        settings = Settings(flash_attention=self.flash_attention, overlap=options.overlaps(self.overlap))
+        overlap = option_values.overlaps(self.overlap, "--overlap")
+        settings = Settings(flash_attention=self.flash_attention, overlap=overlap)
         shape = (self.model, self.scale_layers, self.scale_hidden)
         return job_of(shape, self.machine, batch=batch, sequence=self.seq, settings=settings)
 
@@ -168,7 +170,7 @@ class RunQuestion:
         from perfmodel.launch.processes.experiment import Experiment
         from perfmodel.parallel.layout import PLACEMENTS
 
-        overlap = options.overlaps(self.overlap)
+        overlap = option_values.overlaps(self.overlap, "--overlap")
         return Experiment(
             model=self.model,
             **layout.sizes(),

@@ -1,17 +1,15 @@
 """The command that asks the same question for several counts of devices."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from perfmodel.errors import NoGridError
+from perfmodel.parallel import option_values
 from perfmodel_cli import options, printing
 from perfmodel_cli.option_groups import AxisLimits, asks
 from perfmodel_cli.question import Question, example
-
-if TYPE_CHECKING:
-    from perfmodel.search.scaling import Batch
+from perfmodel_cli.texts import spelled
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,26 +34,20 @@ def sweep(
     output: options.Output = options.Format.table,
 ) -> None:
     """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
-    devices = options.devices(gpus, "--gpus")
+    devices = option_values.devices(gpus, "--gpus")
     from perfmodel.search import answer_records
     from perfmodel.search import scaling as sweeping
+    from perfmodel.search.question import scaled_batch
     from perfmodel_cli.plots import picture_files
 
-    wanted, file = sweeping.Batch(batch, batch_per_gpu), picture_files.wanted(plot)
-    asked = replace(question, batch=_any_batch(wanted, devices))
+    wanted, file = scaled_batch(batch, batch_per_gpu, spelled), picture_files.wanted(plot)
+    asked = replace(question, batch=wanted.any_of(devices))
     job = asked.job(limits)
     space = asked.space(devices[0], 1)
     found = list(printing.progress(sweeping.points(job, space, devices, wanted), len(devices), "counts"))
-    if not any(point.ranking for point in found):
-        raise NoGridError(found[0].reason)
-    record = answer_records.sweep_record(job, wanted, found)
+    record = answer_records.sweep_record(job, wanted, sweeping.answered(found))
     printing.show(record, record["points"], output.value, lambda: printing.renderer("sweep_table").sweep(record))
     if file:
         from perfmodel_cli.plots import scaling_plot
 
         scaling_plot.scaling(record, file)
-
-
-def _any_batch(wanted: "Batch", devices: list[int]) -> int:
-    """A batch to read the job with, which each count then replaces with its own."""
-    return next((batch for batch in map(wanted.of, devices) if batch), 1)

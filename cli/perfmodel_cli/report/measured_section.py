@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.errors import MOST_PROBLEMS
 from perfmodel.parallel.axes import LISTED
 from perfmodel.units import show
 from perfmodel_cli.report.curves import Axes, Axis, Point, scatter
 from perfmodel_cli.report.figures import Record, seconds, signed_share
 from perfmodel_cli.report.html import Cell, Markup, element, joined, notes, table
 from perfmodel_cli.report.scales import around
-from perfmodel_cli.texts import MOST_PROBLEMS, grid_text, shortened
+from perfmodel_cli.texts import grid_text, shortened
 
 _WORST = 100  # rows of a comparison that the table holds
 _BOUNDS = (0.75, 1.25)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, nothing_left
 from perfmodel.parallel.job import Job
 from perfmodel.search.answer_records import ranking_record, sweep_record
 from perfmodel.search.recommend import answer
@@ -13,7 +13,6 @@ from perfmodel.search.search import Ranking, Space
 from perfmodel.step.exposed import waits
 from perfmodel.validation import compare, records
 from perfmodel.validation.measured_steps import Reading
-from perfmodel_cli.printing import nothing_left
 from perfmodel_cli.report.recommendation_section import CHARTED
 
 Record = dict[str, Any]

@@ -48,3 +48,22 @@ def test_other_blocks_are_left_alone(tmp_path):
     text = "```bash\npip install perfmodel\n```\n\n```text\n$ perfmodel nonsense\n```\n"
     assert renewed(tmp_path, text) == text
     assert examples.examples(page(tmp_path, text)) == []
+
+
+CODE = "```python run\nprint(6 * 7)\n```"
+
+
+def test_python_is_run_and_what_it_prints_stands_behind_it(tmp_path):
+    assert renewed(tmp_path, f"{CODE}\n\nafter\n") == f"{CODE}\n\n```text\n42\n```\n\nafter\n"
+    fresh = f"{CODE}\n\n```text\n42\n```\n"
+    assert renewed(tmp_path, fresh.replace("42", "41")) == fresh == renewed(tmp_path, fresh)
+
+
+def test_python_blocks_of_a_page_are_one_program_and_others_are_not_run(tmp_path):
+    text = "```python run\na = 1\n```\n\n```python\nnonsense\n```\n\n```python run\nprint(a)\n```\n\n```text\n1\n```\n"
+    assert renewed(tmp_path, text) == text
+
+
+def test_python_that_fails_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="ZeroDivisionError"):
+        renewed(tmp_path, "```python run\n1 / 0\n```\n")
