@@ -1,7 +1,5 @@
 """One family of errors, so that an edge can turn any of them into a sentence and an exit code."""
 
-from collections.abc import Sequence
-
 
 class PerfmodelError(Exception):
     """A question that has no answer; the message is one sentence with the offending numbers and what would be right."""
@@ -38,7 +36,7 @@ MOST_PROBLEMS = 20
 """Problems of a file that are told one by one."""
 
 
-def nothing_left(problems: Sequence[str], file: str, purpose: str) -> PerfmodelError:
+def nothing_left(problems: tuple[str, ...], file: str, purpose: str) -> PerfmodelError:
     """The error of a file without a good row."""
     return PerfmodelError("\n".join([*problems[:MOST_PROBLEMS], f"{file}: no row to {purpose}"]))
 

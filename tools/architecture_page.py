@@ -66,8 +66,12 @@ def library() -> str:
     """The rooms of the library, those of the launcher inside it, and the base modules."""
     parts = [part for room in rooms(LIBRARY) for part in _room(LIBRARY, room)]
     alone = [name for layer in layers(LIBRARY) for name in layer if name not in rooms(LIBRARY)]
-    base = [_FOLDERS[LIBRARY] / f"{name}.py" for name in alone]
-    return "\n\n".join([*parts, "### Base modules", "They know nothing of training.", _files(base)])
+    highest = next(number for number, layer in enumerate(layers(LIBRARY)) if set(layer) & set(rooms(LIBRARY)))
+    above = [name for layer in layers(LIBRARY)[:highest] for name in layer]
+    doors = _files([_FOLDERS[LIBRARY] / f"{name}.py" for name in ("__init__", *above)])
+    base = _files([_FOLDERS[LIBRARY] / f"{name}.py" for name in alone if name not in above])
+    front = ["### Above the rooms", "What `import perfmodel` gives.", doors]
+    return "\n\n".join([*front, *parts, "### Base modules", "They know nothing of training.", base])
 
 
 def program() -> str:
