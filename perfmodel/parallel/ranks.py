@@ -39,7 +39,7 @@ def groups(layout: Layout, group: str) -> Array:
 def members_with(layout: Layout, group: str, rank: int) -> Array:
     """The ranks of the group that `rank` is in, in the order of its axes: x then y, as the vocabulary is cut.
 
-    >>> members_with(Layout(x=2, y=2, z=2), "xy", 4).tolist()
+    >>> members_with(Layout(x=2, y=2, z=2, placement=1), "xy", 4).tolist()
     [4, 6, 5, 7]
     """
     ranks = rank_array(layout)
