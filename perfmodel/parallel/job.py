@@ -1,6 +1,6 @@
 """The question put to the model: what is trained and how (`Workload`), and on which machine (`Job`)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class Workload:
         for name, value in (("batch", self.batch), ("sequence length", self.sequence)):
             if not 1 <= value <= MOST:
                 raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
+
+    @classmethod
+    def plain(
+        cls, model: Model, *, batch: int, sequence: int | None = None, settings: Settings | None = None
+    ) -> "Workload":
+        """A workload that no machine is named for; the sequence length is the model's own unless given."""
+        sized = (settings or Settings()).sized("bf16")
+        return Workload(model=model, batch=batch, sequence=_length(model, sequence), settings=sized)
 
     def accumulation(self, layout: Layout) -> Number:
         """Micro-steps of one step: batch / (shares * micro_batch), a whole one where a rejected grid splits it."""
@@ -74,7 +82,7 @@ class Job(Workload):
             model=model,
             machine=machine,
             batch=batch,
-            sequence=model.sequence if sequence is None else sequence,
+            sequence=_length(model, sequence),
             settings=sized,
             costs=Costs.of(
                 machine,
@@ -90,7 +98,6 @@ class Job(Workload):
         """The number format of matrix products."""
         return self.machine.device.dtype
 
-    @property
-    def workload(self) -> Workload:
-        """The same without its machine."""
-        return Workload(**{each.name: getattr(self, each.name) for each in fields(Workload)})
+
+def _length(model: Model, sequence: int | None) -> int:
+    return model.sequence if sequence is None else sequence

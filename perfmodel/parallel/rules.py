@@ -14,7 +14,7 @@ import numpy as np
 from perfmodel.models.model import Activation, Attention, Embedding, Head, Linear, Model, Norm
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_AXES, MEMBERS, SHARD_GROUP, TENSOR_AXES
-from perfmodel.parallel.job import Job
+from perfmodel.parallel.job import Workload
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.units import Array
@@ -80,18 +80,18 @@ def _around(number: int, whole: int) -> list[int]:
 class VocabularyPadding:
     """Padding the vocabulary for x * y devices must not more than double it."""
 
-    job: Job
+    work: Workload
     vocabulary: int
     name: str = "vocabulary_padding"
 
     def broken(self, layout: Layout) -> Array:
         """Padded rows against twice the vocabulary."""
-        return np.asarray(self.job.padded_vocabulary(self.vocabulary, layout) > _WASTE * self.vocabulary)
+        return np.asarray(self.work.padded_vocabulary(self.vocabulary, layout) > _WASTE * self.vocabulary)
 
     def sentence(self, layout: Layout) -> str:
         """The padded size and the largest x * y that stays within."""
-        padded = self.job.padded_vocabulary(self.vocabulary, layout)
-        multiple = self.job.settings.vocabulary_multiple
+        padded = self.work.padded_vocabulary(self.vocabulary, layout)
+        multiple = self.work.settings.vocabulary_multiple
         return (
             f"a vocabulary of {self.vocabulary} padded to a multiple of {multiple} * x * y would have {padded} rows; "
             f"x * y of at most {_WASTE * self.vocabulary // multiple} keeps it within twice its size"
@@ -102,19 +102,19 @@ class VocabularyPadding:
 class TableShards:
     """The padded table of a vocabulary must be divisible into flat shards for x * y * z devices, as weights are."""
 
-    job: Job
+    work: Workload
     vocabulary: int
     width: int
     name: str = "weight_shards"
 
     def broken(self, layout: Layout) -> Array:
         """The table of each layout, padded for its x and y."""
-        elements = np.asarray(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
+        elements = np.asarray(self.work.padded_vocabulary(self.vocabulary, layout)) * self.width
         return np.asarray(elements % layout.size(SHARD_GROUP) != 0)
 
     def sentence(self, layout: Layout) -> str:
         """As for a weight of that many elements."""
-        elements = int(self.job.padded_vocabulary(self.vocabulary, layout)) * self.width
+        elements = int(self.work.padded_vocabulary(self.vocabulary, layout)) * self.width
         table = (elements, "elements of the padded vocabulary table")
         return Divides(self.name, _SHARD_AXES, (table,)).sentence(layout)
 
@@ -139,17 +139,17 @@ class Bound:
         return f"{self.axis} is {getattr(layout, self.axis)}, asked for {self.axis} {wanted}"
 
 
-def grid_rules(job: Job) -> tuple[Rule, ...]:
+def grid_rules(work: Workload) -> tuple[Rule, ...]:
     """All rules that do not depend on micro-batch and recomputation, in the order they are checked."""
-    rules: list[Rule] = [*_bounds(job.settings), *_head_rules(job.model), *_width_rules(job.model)]
-    rules += _vocabulary_rules(job)
-    rules.append(Divides(BATCH, BATCH_AXES, ((job.batch, "sequences a step"),)))
+    rules: list[Rule] = [*_bounds(work.settings), *_head_rules(work.model), *_width_rules(work.model)]
+    rules += _vocabulary_rules(work)
+    rules.append(Divides(BATCH, BATCH_AXES, ((work.batch, "sequences a step"),)))
     return tuple(rules)
 
 
-def micro_batch_rule(job: Job) -> Rule:
+def micro_batch_rule(work: Workload) -> Rule:
     """The rule for a micro-batch that the user fixed."""
-    return Divides(MICRO_BATCH, (*BATCH_AXES, "micro_batch"), ((job.batch, "sequences a step"),))
+    return Divides(MICRO_BATCH, (*BATCH_AXES, "micro_batch"), ((work.batch, "sequences a step"),))
 
 
 def first_broken(rules: tuple[Rule, ...], layout: Layout) -> Array:
@@ -200,12 +200,12 @@ def _width_rules(model: Model) -> Iterator[Rule]:
     yield Divides("weight_shards", _SHARD_AXES, tuple(shards))
 
 
-def _vocabulary_rules(job: Job) -> Iterator[Rule]:
-    tables = {(e.vocabulary, e.width) for _, e in job.model.layers() if isinstance(e, (Embedding, Head))}
+def _vocabulary_rules(work: Workload) -> Iterator[Rule]:
+    tables = {(e.vocabulary, e.width) for _, e in work.model.layers() if isinstance(e, (Embedding, Head))}
     for vocabulary in sorted({vocabulary for vocabulary, _ in tables}):
-        if job.settings.vocabulary_multiple:
-            yield VocabularyPadding(job, vocabulary)
+        if work.settings.vocabulary_multiple:
+            yield VocabularyPadding(work, vocabulary)
         else:
             yield Divides("vocabulary", TENSOR_AXES, ((vocabulary, "rows of the vocabulary"),))
     for vocabulary, width in sorted(tables):
-        yield TableShards(job=job, vocabulary=vocabulary, width=width)
+        yield TableShards(work=work, vocabulary=vocabulary, width=width)

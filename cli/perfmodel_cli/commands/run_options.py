@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from perfmodel_cli.option_groups import StepCounts
 if TYPE_CHECKING:
     from perfmodel.launch.processes.environment import Place
     from perfmodel.launch.processes.experiment import Experiment
-    from perfmodel.parallel.job import Job
+    from perfmodel.parallel.job import Job, Workload
     from perfmodel.parallel.layout import Layout
     from perfmodel.search.search import Space
 
@@ -121,10 +121,10 @@ class RunQuestion:
         kind, colon, _ = self.grids.partition(":")
         if self.grids == "all" or (kind in ("top", "sample") and colon):
             space = self._space(place, selection.number_of(self.grids, kind) if colon else 1)
-            job = self._job(space.gpus)
             if kind == "top":
-                return selection.fastest(job, space)
-            return selection.drawn(job, space, self.seed) if kind == "sample" else selection.every(job, space)
+                return selection.fastest(self._job(space.gpus), space)
+            work = self._workload(space.gpus)
+            return selection.drawn(work, space, self.seed) if kind == "sample" else selection.every(work, space)
         named = [parse_grid(self.grid)] if self.grid else selection.of_file(Path(self.grids))
         chosen = {"placement": NAMED_PLACEMENTS[self.placement.value][0], **self._modes()}
         return [replace(layout, **chosen) for layout in named]
@@ -158,13 +158,28 @@ class RunQuestion:
         )
 
     def _job(self, gpus: int) -> "Job":
-        from perfmodel.launch.processes.experiment import job_of
+        """The workload on the machine that the fastest grids are predicted for."""
+        from perfmodel.machines import profiles
+        from perfmodel.parallel.job import Job
 
-        batch = self.batch if self.batch is not None else gpus
+        return Job.of(machine=profiles.load(self.machine), **self._asked(gpus))
+
+    def _workload(self, gpus: int) -> "Workload":
+        from perfmodel.parallel.job import Workload
+
+        return Workload.plain(**self._asked(gpus))
+
+    def _asked(self, gpus: int) -> dict[str, Any]:
+        """What is trained and how."""
+        from perfmodel.launch.processes.experiment import model_of
+
         overlap = option_values.overlaps(self.overlap, "--overlap")
-        settings = Settings(flash_attention=self.flash_attention, overlap=overlap)
-        shape = (self.model, self.scale_layers, self.scale_hidden)
-        return job_of(shape, self.machine, batch=batch, sequence=self.seq, settings=settings)
+        return {
+            "model": model_of(self.model, self.scale_layers, self.scale_hidden),
+            "batch": self.batch if self.batch is not None else gpus,
+            "sequence": self.seq,
+            "settings": Settings(flash_attention=self.flash_attention, overlap=overlap),
+        }
 
     def _experiment(self, layout: "Layout", batch: int) -> "Experiment":
         from perfmodel.launch.processes.experiment import Experiment
@@ -179,7 +194,7 @@ class RunQuestion:
             scale_hidden=self.scale_hidden,
             machine=self.machine,
             placement=",".join(PLACEMENTS[int(layout.placement)]),
-            sequence_length=self._job(batch).sequence,
+            sequence_length=self._workload(batch).sequence,
             micro_batch=int(layout.micro_batch),
             recompute=RECOMPUTES[int(layout.recompute)],
             weight_cache=WEIGHT_CACHES[int(layout.weight_cache)],

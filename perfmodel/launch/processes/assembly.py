@@ -8,12 +8,12 @@ from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.plan import Plan
 from perfmodel.launch.training.training import Trainer, Training
 from perfmodel.models.model import Embedding
-from perfmodel.parallel.job import Job
+from perfmodel.parallel.job import Workload
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 
 
 def trainer(
-    job: Job, grid: Grid, *, device: torch.device, dtype: torch.dtype, seed: int | None, tune: bool = False
+    job: Workload, grid: Grid, *, device: torch.device, dtype: torch.dtype, seed: int | None, tune: bool = False
 ) -> Trainer:
     """A trainer of the job's decoder; without a seed its parameters are not drawn."""
     layout = grid.layout
@@ -30,6 +30,6 @@ def trainer(
     return Trainer(model, flat, plan, Training(), int(job.accumulation(layout)))
 
 
-def vocabulary(job: Job) -> int:
+def vocabulary(job: Workload) -> int:
     """Tokens that the job's model knows."""
     return next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))

@@ -10,10 +10,10 @@ from perfmodel import models
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import TRAINING_DTYPES
-from perfmodel.models.model import Embedding
+from perfmodel.models.model import Embedding, Model
 from perfmodel.models.scaling import scaled
 from perfmodel.parallel.axes import Shape
-from perfmodel.parallel.job import Job
+from perfmodel.parallel.job import Workload
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
@@ -23,8 +23,6 @@ AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 
 Backend = Literal["auto", "gloo", "nccl"]
 Dtype = Literal["auto", "fp32", "bf16", "fp64"]
 USUAL_DTYPES: dict[str, Dtype] = {"nccl": "bf16", "gloo": "fp32"}
-# Where no machine is named, rules that a grid must keep still need a profile to be asked with; none depends on it.
-_ANY_MACHINE = "localhost-cpu"
 
 
 class Assignment(Protocol):
@@ -100,16 +98,18 @@ class Experiment(Shape, _OfModel):
             weight_cache=WEIGHT_CACHES.index(self.weight_cache),
         )
 
-    def job(self) -> Job:
-        """The question that the model answers about it."""
+    def workload(self) -> Workload:
+        """What is trained and how, for the rules and for the ranks; none of it depends on the machine."""
         overlap = frozenset(kind for kind in OVERLAPS if kind in self.overlap.split("+"))
         settings = Settings(flash_attention=self.attention == "flash", overlap=overlap)
-        shape = (self.model, self.scale_layers, self.scale_hidden)
-        return job_of(shape, self.machine, batch=self.batch_sequences, sequence=self.sequence_length, settings=settings)
+        model = model_of(self.model, self.scale_layers, self.scale_hidden)
+        return Workload.plain(model, batch=self.batch_sequences, sequence=self.sequence_length, settings=settings)
 
     def refuse(self) -> None:
-        """Raise with the first rule that the grid breaks."""
-        job, layout = self.job(), self.layout()
+        """Raise with the first rule that the grid breaks, or where the machine is none that has a profile."""
+        if self.machine:
+            profiles.load(self.machine)  # now, not when the ranks have done their work
+        job, layout = self.workload(), self.layout()
         broken = complaints((*grid_rules(job), micro_batch_rule(job)), layout)
         if broken:
             raise PerfmodelError(f"{self.grid} cannot run {job.model.name}: {broken[0][1]}")
@@ -127,9 +127,9 @@ class Experiment(Shape, _OfModel):
 
     def rates(self, step: float, dtype: str) -> dict[str, float | None]:
         """Tokens and FLOPs a second of all ranks, and their share of the machine's peak, where one is named."""
-        job = self.job()
-        rate = float(model_flops(job)) / step
-        peak = job.machine.device.peak.get(dtype) if self.machine and dtype in TRAINING_DTYPES else None
+        rate = float(model_flops(self.workload())) / step
+        named = profiles.load(self.machine) if self.machine else None
+        peak = named.device.peak.get(dtype) if named and dtype in TRAINING_DTYPES else None
         return {
             "tokens_per_s": self.batch_sequences * self.sequence_length / step,
             "model_flop_per_s": rate,
@@ -145,13 +145,9 @@ class Experiment(Shape, _OfModel):
         return all(told.get(name) == value for name, value in asked.items() if value != AUTO)
 
 
-def job_of(
-    shape: tuple[str, int | None, str], machine: str, *, batch: int, sequence: int | None, settings: Settings
-) -> Job:
-    """The job of a model (its name, layers, factor of its widths) on a machine, or where none is named on any."""
-    name, layers, hidden = shape
-    model = scaled(models.load(name), layers=layers, hidden=hidden)
-    return Job.of(model, profiles.load(machine or _ANY_MACHINE), batch=batch, sequence=sequence, settings=settings)
+def model_of(name: str, layers: int | None, hidden: str) -> Model:
+    """A model by its name, with other layers and its widths multiplied where that is asked for."""
+    return scaled(models.load(name), layers=layers, hidden=hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy as np
 from perfmodel import schema
 from perfmodel.errors import FileProblems, NoGridError, PerfmodelError, UsageError
 from perfmodel.parallel.enumeration import each_placed, shapes
-from perfmodel.parallel.job import Job
+from perfmodel.parallel.job import Job, Workload
 from perfmodel.parallel.layout import Layout, parse_grid
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
@@ -36,20 +36,20 @@ def fastest(job: Job, space: Space) -> list[Layout]:
     return [ranking.layouts.take(row) for row in range(len(ranking))]
 
 
-def every(job: Job, space: Space) -> list[Layout]:
+def every(work: Workload, space: Space) -> list[Layout]:
     """All grids that keep the rules, each run as `space` says, or else as simply as can be."""
-    grids = _keeping(job, space)
+    grids = _keeping(work, space)
     return [grids.take(row) for row in range(np.size(grids.x))]
 
 
-def drawn(job: Job, space: Space, seed: int) -> list[Layout]:
+def drawn(work: Workload, space: Space, seed: int) -> list[Layout]:
     """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
-    grids = _keeping(job, space)
+    grids = _keeping(work, space)
     rows = np.random.default_rng(seed).permutation(np.size(grids.x))[: space.top]
     return [grids.take(int(row)) for row in rows]
 
 
-def _keeping(job: Job, space: Space) -> Layout:
+def _keeping(work: Workload, space: Space) -> Layout:
     """The grids of `every` as arrays, of which there may be many more than are run."""
     modes = {
         "micro_batch": space.micro_batch or 1,
@@ -57,12 +57,12 @@ def _keeping(job: Job, space: Space) -> Layout:
         "weight_cache": WEIGHT_CACHES.index(space.weight_cache or "none"),
     }
     grids = replace(shapes(space.gpus), **modes)
-    rules = (*grid_rules(job), micro_batch_rule(job))
+    rules = (*grid_rules(work), micro_batch_rule(work))
     reasons = first_broken(rules, grids)
     keeping = grids.take(reasons == len(rules))
     if not np.size(keeping.x):
         example = rules[int(reasons[0])].sentence(grids.take(0))
-        raise NoGridError(f"no grid of {space.gpus} can run {job.model.name} (for example, {example})")
+        raise NoGridError(f"no grid of {space.gpus} can run {work.model.name} (for example, {example})")
     _, placed = each_placed(keeping, space.placements)
     return placed
 

@@ -126,7 +126,7 @@ class _Measured:
         self.experiment, self.grid, self.device = experiment, grid, device
         if experiment.save:
             checkpoints.prepare(experiment.save)
-        self.job = experiment.job()
+        self.job = experiment.workload()
         self.trainer: Trainer | None = trainer(
             self.job, grid, device=device.device, dtype=device.torch_dtype, seed=experiment.seed, tune=experiment.tune
         )

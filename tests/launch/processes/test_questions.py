@@ -58,7 +58,7 @@ def test_the_fastest_predicted_are_run_as_they_are_predicted():
 def test_drawn_grids_differ_keep_the_rules_and_are_the_same_for_the_same_seed():
     found = asked(grids="sample:9", nproc=16)
     assert len({one.grid for one in found}) == 9
-    job = found[0].job()
+    job = found[0].workload()
     assert not any(complaints(grid_rules(job), one.layout()) for one in found)
     assert found == asked(grids="sample:9", nproc=16)
     assert [one.grid for one in found] != [one.grid for one in asked(grids="sample:9", nproc=16, seed=1)]
@@ -182,3 +182,8 @@ def test_a_line_that_is_too_deep_is_taken_as_cut_off(tmp_path):
     path = tmp_path / "out.jsonl"
     path.write_text('{"a":' + "[" * 100_000 + "\n")
     assert "out.jsonl:1: a line that was cut off" in results.read(path).problems[0]
+
+
+def test_a_machine_that_has_no_profile_is_told_before_anything_runs():
+    with pytest.raises(UsageError, match=r"no machine is called 'permutter'"):
+        asked(grid="2x2x1x1", machine="permutter")
