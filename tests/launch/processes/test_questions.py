@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel import models
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.launch.processes import results, selection
 from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
