@@ -10,15 +10,18 @@ from gloo.spawn import on_ranks
 
 GRIDS = [(2, 2, 1, 1), (1, 1, 2, 2), (2, 1, 2, 1)]
 STEPS, FEW = 200, 20
+PIECE = 64  # bytes
 
 pytestmark = pytest.mark.checkout
 
 
 @pytest.fixture(scope="module")
 def text():
-    """The pages, as bytes."""
+    """The pages, as bytes, in pieces drawn at random: a step reads some of every page, and not a table of dashes."""
     pages = sorted((Path(__file__).parents[3] / "docs").glob("*.md"))
-    return np.frombuffer(b"".join(page.read_bytes() for page in pages), np.uint8)
+    whole = np.frombuffer(b"".join(page.read_bytes() for page in pages), np.uint8)
+    pieces = whole[: len(whole) // PIECE * PIECE].reshape(-1, PIECE)
+    return np.random.default_rng(0).permutation(pieces).ravel()
 
 
 @pytest.fixture(scope="module")
