@@ -37,7 +37,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.search.search import BLOCK_ROWS, Space, rank
-from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import step_time
 from perfmodel_cli.question import keep_freed_memory
 
@@ -117,7 +117,7 @@ def evaluate(job: Job, space: Space) -> tuple[int, int]:
         grid, micro = np.repeat(grid, len(modes)), np.repeat(micro_batches[micro], len(modes))
         recompute, cache = np.tile(modes, (len(grid) // len(modes), 1)).T
         rows = replace(some.take(grid), micro_batch=micro, recompute=recompute, weight_cache=cache)
-        fits = occupy(job, rows).total <= capacity(job)
+        fits = memory_per_device(job, rows).total <= capacity(job)
         fastest = min(fastest, float(np.min(np.where(fits, step_time(job, rows), np.inf))))
         evaluated += len(grid)
     return int(np.size(grids.x)), evaluated

@@ -42,7 +42,7 @@ def write_new(path: Path, content: str) -> None:
 
 
 @contextmanager
-def alone(path: Path, purpose: str) -> Iterator[None]:
+def exclusive(path: Path, purpose: str) -> Iterator[None]:
     """Raise where another process is in such a block for the same file; a file system without locks tells nothing."""
     import fcntl  # noqa: PLC0415 - not on every system that only asks the model
 

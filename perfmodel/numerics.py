@@ -42,7 +42,7 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
     return [(first, *rest) for first in range(total + 1) for rest in _compositions(total - first, parts - 1)]
 
 
-def ascending(values: Array) -> Array:
+def isotonic(values: Array) -> Array:
     """What never falls and is nearest to `values` in the sum of distances: neighbours out of order share their median.
 
     At each place the largest, over all places before, of the smallest median from there to a place after. So a single
@@ -50,7 +50,7 @@ def ascending(values: Array) -> Array:
     makes calls longer.
     Source: Robertson and Wright, Multiple isotonic median regression, Annals of Statistics 1 (1973), 422-432.
 
-    >>> ascending(np.array([9.0, 2.0, 3.0, 5.0, 4.0, 6.0])).tolist()
+    >>> isotonic(np.array([9.0, 2.0, 3.0, 5.0, 4.0, 6.0])).tolist()
     [2.0, 2.0, 3.0, 4.0, 4.0, 6.0]
     """
     count = len(values)
@@ -97,12 +97,12 @@ def kendall(first: Array, second: Array) -> float:
     return float((one * other).sum() / np.sqrt((one**2).sum() * (other**2).sum()))
 
 
-def spread(value: Number, back: Array, count: int) -> Number:
+def expand_rows(value: Number, back: Array, count: int) -> Number:
     """Rows of many from those of few: the last axis of `value`, of `count` rows, by the row numbers `back`.
 
     What is the same for all rows stays as it is.
 
-    >>> spread(np.array([3.0, 4.0]), np.array([0, 0, 1]), 2).tolist(), spread(5.0, np.array([0, 0, 1]), 2)
+    >>> expand_rows(np.array([3.0, 4.0]), np.array([0, 0, 1]), 2).tolist(), expand_rows(5.0, np.array([0, 0, 1]), 2)
     ([3.0, 3.0, 4.0], 5.0)
     """
     found = np.asarray(value)
@@ -112,12 +112,12 @@ def spread(value: Number, back: Array, count: int) -> Number:
     return many
 
 
-def repeats(columns: Iterable[Number]) -> tuple[Array, Array] | None:
+def equal_rows(columns: Iterable[Number]) -> tuple[Array, Array] | None:
     """(first row of each run of equal rows, the run that each row is in), or None where few rows repeat.
 
     `columns`: arrays of one length; single numbers do not count.
 
-    >>> [rows.tolist() for rows in repeats([np.array([7, 7, 7, 8]), 1])]
+    >>> [rows.tolist() for rows in equal_rows([np.array([7, 7, 7, 8]), 1])]
     [[0, 3], [0, 0, 0, 1]]
     """
     changed: Array | None = None

@@ -13,9 +13,9 @@ import numpy as np
 
 from perfmodel.costs import nccl, ring
 from perfmodel.costs.bandwidth import Bandwidths
-from perfmodel.costs.interpolated import Held, MeasuredTable
+from perfmodel.costs.interpolated import MeasuredTable, TableMatch
 from perfmodel.machines.collective_times import Operation
-from perfmodel.numerics import spread
+from perfmodel.numerics import expand_rows
 from perfmodel.units import Array, Bytes, BytesPerSecond, Count, Number, Seconds
 
 Term = Literal[
@@ -29,7 +29,7 @@ Role = Literal["gather", "reduce", "reduce_back", "wait", "scatter", "data", "en
 ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data", "end")
 
 
-class Tariff(Protocol):
+class LinkCosts(Protocol):
     """What a link needs of a machine's costs (see `costs.Costs`)."""
 
     @property
@@ -64,7 +64,7 @@ class Link:
     known: dict[tuple[Operation, int], tuple[Bytes, Seconds]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, costs: Tariff, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
+    def of(cls, costs: LinkCosts, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
         """The groups of `size` ranks with `inner` ranks between neighbours, in a job of `gpus` devices."""
         bandwidth = costs.bandwidths.of_group(inner=inner, size=size, gpus=gpus)
         crosses = np.logical_not(costs.bandwidths.contained(inner=inner, size=size, gpus=gpus))
@@ -77,8 +77,8 @@ class Link:
             self.known[key] = buffer, self._seconds(operation, buffer)
         return self.known[key][1]
 
-    def spread(self, back: Array, count: int) -> Self:
-        """The links of more layouts: each row `back` times (see `numerics.spread`)."""
+    def expand_rows(self, back: Array, count: int) -> Self:
+        """The links of more layouts: each row `back` times (see `numerics.expand_rows`)."""
         return replace(self, known={}, **_rows(self, ("size", "inner", "bandwidth", "crosses"), back, count))
 
     def _seconds(self, operation: Operation, buffer: Bytes) -> Seconds:
@@ -90,12 +90,12 @@ class ProtocolLink(Link):
     """A link at full fidelity: the route of its messages, tables measured on such groups, time to issue a call."""
 
     route: nccl.Route
-    measured: tuple[Held, ...]
+    measured: tuple[TableMatch, ...]
     tables: tuple[MeasuredTable, ...]
     issue: Seconds
 
     @classmethod
-    def of(cls, costs: Tariff, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
+    def of(cls, costs: LinkCosts, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
         """As for any link, with what protocols and measurements know of such groups."""
         plain = Link.of(costs, axis=axis, size=size, inner=inner, gpus=gpus)
         route = nccl.route(
@@ -109,7 +109,7 @@ class ProtocolLink(Link):
             issue=costs.host_time,
         )
 
-    def spread(self, back: Array, count: int) -> Self:
+    def expand_rows(self, back: Array, count: int) -> Self:
         """As for any link, with its route; measured tables are looked up anew."""
         route = replace(self.route, **_rows(self.route, (each.name for each in fields(self.route)), back, count))
         rows = _rows(self, ("size", "inner", "bandwidth", "crosses"), back, count)
@@ -128,11 +128,11 @@ class ProtocolLink(Link):
 
 
 def _rows(of: object, names: Iterable[str], back: Array, count: int) -> dict[str, Any]:
-    return {name: spread(getattr(of, name), back, count) for name in names}
+    return {name: expand_rows(getattr(of, name), back, count) for name in names}
 
 
-def _held(tables: tuple[MeasuredTable, ...], route: nccl.Route) -> tuple[Held, ...]:
-    return tuple(held for held in (table.held(route) for table in tables) if len(held.rows))
+def _held(tables: tuple[MeasuredTable, ...], route: nccl.Route) -> tuple[TableMatch, ...]:
+    return tuple(held for held in (table.match(route) for table in tables) if len(held.rows))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the time of a call is computed once, when it is asked for

@@ -39,7 +39,7 @@ class Factors:
         return cls(**dict.fromkeys((each.name for each in fields(cls)), value))
 
 
-CERTAIN = Factors.all(0.0)
+NO_UNCERTAINTY = Factors.all(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from perfmodel.units import Array, Bytes, Number, Seconds, show
 if TYPE_CHECKING:
     from perfmodel.costs.nccl import Route
     from perfmodel.machines.machine import Machine
-from perfmodel.numerics import ascending
+from perfmodel.numerics import isotonic
 
 Formula: TypeAlias = Callable[[Bytes], Seconds]
 
@@ -45,11 +45,11 @@ class MeasuredTable:
         A small call could always send more, so that a time above one of a larger size is noise: see `ascending`.
         """
         rows = tuple(rows)
-        logarithms = np.array([ascending(np.log(row.times)) for row in rows])
+        logarithms = np.array([isotonic(np.log(row.times)) for row in rows])
         nodes = np.array([float(row.nodes) for row in rows])
         return cls(timings=timings, source=source, nodes=nodes, sizes=np.array(timings.sizes), logarithms=logarithms)
 
-    def held(self, along: "Route") -> "Held":
+    def match(self, along: "Route") -> "TableMatch":
         """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
 
         >>> from perfmodel.costs.nccl import Constants, route
@@ -60,7 +60,7 @@ class MeasuredTable:
         ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
         ...     startup=17e-6, channels=94e9, switched=0.0, tapered=float("inf"),
         ... )
-        >>> found = table.held(route(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
+        >>> found = table.match(route(at, inner=1, size=16, inside=False, bandwidth=70e9))  # 4 nodes, half-way
         >>> seconds = [found.override(1.0, size, lambda size: size / 1e9) for size in (2e6, 8e6)]  # the last: twice 4e6
         >>> [round(float(each), 9) for each in seconds]
         [0.000282843, 0.001131371]
@@ -72,7 +72,7 @@ class MeasuredTable:
         rows = np.flatnonzero(there)
         nodes = np.broadcast_to(along.nodes, there.shape).ravel()[rows]
         low, high, share = _between(self.nodes, nodes)
-        return Held(table=self, rows=rows, shape=there.shape, low=low, high=high, share=share)
+        return TableMatch(table=self, rows=rows, shape=there.shape, low=low, high=high, share=share)
 
     def origin(self, buffer: float) -> str:
         """Where the time of a call in a group that the table holds for comes from, in words."""
@@ -85,7 +85,7 @@ class MeasuredTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Held:
+class TableMatch:
     """A table and the groups of one axis: which `rows` of them it holds for, and their places among its nodes."""
 
     table: MeasuredTable
@@ -145,7 +145,7 @@ def origin(tables: Sequence[MeasuredTable], operation: Operation, buffer: float,
         return "nothing to send"
     mine = [table for table in tables if table.timings.operation == operation]
     for table in mine:
-        if len(table.held(along).rows):
+        if len(table.match(along).rows):
             return table.origin(buffer)
     if not mine:
         return f"formula: the profile has no measured {operation}"

@@ -35,7 +35,7 @@ _ISSUED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DeviceShare:
     """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built.
 
     `element`, `weight`: bytes of an activation and of a gathered weight.
@@ -50,7 +50,7 @@ class Part:
     element: Bytes = 2
     weight: Bytes = 2
 
-    def exchanged(self) -> "Part":
+    def exchanged(self) -> "DeviceShare":
         """For a transposed layer: X and Y change roles."""
         return replace(self, x=self.y, y=self.x)
 
@@ -65,14 +65,14 @@ def passes(*, elements: Number, count: Number, chip: Chip, element: Bytes = 2) -
     return found
 
 
-def cast(*, elements: Number, part: Part, chip: Chip) -> Seconds:
+def cast(*, elements: Number, part: DeviceShare, chip: Chip) -> Seconds:
     """Seconds of turning a gathered weight into the format of activations, in which products run; 0 if it has it.
 
     Under autocast AxoNN gathers fp32 weights and every product with the weight casts them (axonn 0b6328c,
     intra_layer/fully_connected.py): one read and one write, forward and for dI.
 
     >>> a100 = Chip(gemm=271e12, memory=1.5e12, units=108)
-    >>> cast(elements=1e9, part=Part(rows=1, sequence=1, weight=4), chip=a100) * 1e3
+    >>> cast(elements=1e9, part=DeviceShare(rows=1, sequence=1, weight=4), chip=a100) * 1e3
     4.0
     """
     if part.weight == part.element:
@@ -80,26 +80,26 @@ def cast(*, elements: Number, part: Part, chip: Chip) -> Seconds:
     return passes(elements=elements, count=1, chip=chip, element=part.weight + part.element)
 
 
-def norm(layer: Norm, *, part: Part, chip: Chip) -> LayerTimes:
+def norm(layer: Norm, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Forward reads and writes; backward reads input and gradient twice (input, then scale and shift), writes once."""
     elements = part.rows * (layer.positions * layer.width) / part.y
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in (2, 5)))
 
 
-def activation(layer: Activation, *, part: Part, chip: Chip) -> LayerTimes:
+def activation(layer: Activation, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """GELU: forward 2 passes, backward 3. Gated: two inputs, so 3 and 5."""
     elements = part.rows * (layer.positions * layer.width) / part.x
     counts = (3, 5) if layer.gated else (2, 3)
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
 
 
-def residual(*, elements: Number, part: Part, chip: Chip) -> LayerTimes:
+def residual(*, elements: Number, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Output + residual, with dropout between: forward 3 passes (3.5), backward 3: gradients of both branches added."""
     counts = (3 + _MASK / part.element, 3 + 1 + _MASK / part.element) if part.dropout else (3, 3)
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
 
 
-def projection(layer: Linear, *, part: Part, chip: Chip) -> LayerTimes:
+def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """The three products of a linear layer, its bias gradient (a pass), and the residual after a transposed layer.
 
     The weight is cast before the two products that it is in.
@@ -119,7 +119,7 @@ def projection(layer: Linear, *, part: Part, chip: Chip) -> LayerTimes:
     )
 
 
-def attention(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+def attention(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Attention of the heads that a rank of X holds, and their copies of queries, keys and values split and joined."""
     kernel = flash if part.attention == "flash" else materialized
     core = kernel(layer, part=part, chip=chip)
@@ -128,7 +128,7 @@ def attention(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
     return LayerTimes(core.forward + moved, core.input_gradient + moved)
 
 
-def flash(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+def flash(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """FLOPs over the kernel's rate; the causal half is not computed. Forward 2 products, backward 5 (2.5 times).
 
     rate = share * gemm * s / (s + 512) * (d / (d + 16)) / (128 / 144). The share is the device's: FlashAttention-2
@@ -142,7 +142,7 @@ def flash(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
     return LayerTimes(forward, 2.5 * backward)
 
 
-def materialized(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
+def materialized(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Scores written to memory: heads * s a token, in passes, or the products' arithmetic where that takes longer.
 
     Forward: product 1, scaled masked softmax 2, dropout 2.5, product 1. Backward: 1 + 1, dropout 2.5, softmax 3, 1 + 1.
@@ -156,14 +156,14 @@ def materialized(layer: Attention, *, part: Part, chip: Chip) -> LayerTimes:
     return LayerTimes(forward, 4 * np.maximum(product, one) + (3 + dropped) * one)
 
 
-def embedding(layer: Embedding, *, part: Part, chip: Chip) -> LayerTimes:
+def embedding(layer: Embedding, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Look-up and positions added: 3 passes over the hidden states; backward as much, into the table's gradient."""
     elements = part.rows * layer.width / part.y
     moved = passes(elements=elements, count=3, chip=chip, element=part.element)
     return LayerTimes(moved, 0.0, moved)
 
 
-def head(layer: Head, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+def head(layer: Head, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
     """Logits and loss, vocabulary split over X and Y: the three products, and the loss in fp32 over all logits.
 
     Passes of fp32 logits as Megatron-LM's vocabulary-parallel cross-entropy makes them: forward convert 1.5, maximum 1,
@@ -193,12 +193,12 @@ def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Byte
     return found
 
 
-def issued(layer: Layer, *, attention: AttentionKernel) -> tuple[int, int]:
+def kernel_counts(layer: Layer, *, attention: AttentionKernel) -> tuple[int, int]:
     """Kernels that the framework issues for a layer, forward and backward."""
     return _ISSUED[attention if isinstance(layer, Attention) else type(layer).__name__.lower()]
 
 
-def device_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+def device_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
     """Seconds of one layer of any kind on the device, if kernels are issued fast enough."""
     if isinstance(layer, Linear):
         return projection(layer, part=part, chip=chip)
@@ -213,7 +213,7 @@ def device_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0
     return head(layer, part=part, chip=chip, vocabulary=vocabulary)
 
 
-def layer_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
+def layer_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
     """Seconds of one layer of any kind in a micro-step: of each pass, the longer of device time and issuing time.
 
     Kernels are queued by a host that needs `chip.host` for each, so that many short ones take host time. The queue does
@@ -223,12 +223,12 @@ def layer_times(layer: Layer, *, part: Part, chip: Chip, vocabulary: Number = 0)
     >>> from perfmodel.models.layers import Linear
     >>> a100 = Chip(gemm=258.7e12, memory=1.73e12, units=108, host=42e-6)
     >>> qkv = Linear(name="qkv", inputs=1024, outputs=3072)
-    >>> small = layer_times(qkv, part=Part(rows=1024, sequence=1024), chip=a100)
+    >>> small = layer_times(qkv, part=DeviceShare(rows=1024, sequence=1024), chip=a100)
     >>> float(small.forward * 1e6), float(small.backward * 1e6)
     (84.0, 168.0)
     """
     device = device_times(layer, part=part, chip=chip, vocabulary=vocabulary)
-    forward, backward = issued(layer, attention=part.attention)
+    forward, backward = kernel_counts(layer, attention=part.attention)
     split = 0.5 if isinstance(layer, (Linear, Head)) else 1.0 * isinstance(layer, Embedding)
     return LayerTimes(
         np.maximum(device.forward, forward * chip.host),

@@ -14,7 +14,7 @@ from perfmodel.machines.machine import Machine
 from perfmodel.machines.scheduler import Scheduler
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import MOST
+from perfmodel.parallel.settings import MAX_COUNT
 from perfmodel.search import no_answer
 from perfmodel.search.explain import explain
 from perfmodel.search.search import Space
@@ -61,7 +61,7 @@ def fastest(job: Job, space: Space, launcher: str) -> tuple[list[Layout], list[s
     frameworks.refuse_device(framework, job)
     if space.top > _MOST_RUNS:
         raise UsageError(f"--top is {space.top}, wanted 1 to {_MOST_RUNS} grids for a job")
-    ranking = no_answer.recommend(job, replace(frameworks.suited(framework, job, space), top=MOST))
+    ranking = no_answer.recommend(job, replace(frameworks.suited(framework, job, space), top=MAX_COUNT))
     found: list[Layout] = []
     left_out: list[str] = []
     for row in range(len(ranking)):

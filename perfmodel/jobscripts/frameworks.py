@@ -9,7 +9,7 @@ from perfmodel.machines.machine import Machine
 from perfmodel.parallel.axes import AXONN, PAPER, Placement
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
+from perfmodel.parallel.settings import MAX_COUNT, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank
 
@@ -96,7 +96,7 @@ def device_problem(framework: Framework, machine: Machine) -> str:
 
 def nearest(framework: Framework, job: Job, space: Space, wanted: Layout) -> Layout | None:
     """The grid that fits, that the framework can express, and that differs least from `wanted`."""
-    found = rank(job, replace(space, top=MOST, only=framework.modes)).layouts
+    found = rank(job, replace(space, top=MAX_COUNT, only=framework.modes)).layouts
     rows = [found.take(row) for row in range(len(found.x))]  # type: ignore[arg-type]
     possible = [layout for layout in rows if not problem(framework, job, layout)]
     return min(possible, key=lambda layout: distance(layout, wanted), default=None)

@@ -28,7 +28,7 @@ Plain = Annotated[Figure, "1"]
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 
 FORMAT = 1
-MOST_DEVICES = 1024
+MAX_DEVICES = 1024
 MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
@@ -108,7 +108,7 @@ class Node:
 
     def __post_init__(self) -> None:
         """Devices and cores are counts."""
-        whole(self.devices, "node.devices", most=MOST_DEVICES)
+        whole(self.devices, "node.devices", most=MAX_DEVICES)
         whole(self.cpu_cores, "node.cpu_cores")
 
 
@@ -145,7 +145,7 @@ class Fabric:
                 f"device_bandwidth {show(self.device_bandwidth.value, 'B/s')}"
             )
         if self.domain:
-            whole(self.domain, "fabric.domain", most=MOST_DEVICES)
+            whole(self.domain, "fabric.domain", most=MAX_DEVICES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from perfmodel.units import Count, count
 Axis: TypeAlias = str
 Placement: TypeAlias = tuple[Axis, ...]
 
-MOST_DEVICES = 2**31  # of a job; no machine comes near, and counts stay exact in 64 bits
+MAX_DEVICES = 2**31  # of a job; no machine comes near, and counts stay exact in 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ MEMBERS: dict[str, tuple[Axis, ...]] = {axis: (axis,) for axis in AXES} | {
 """The axes of each group that has a name, single axes among them."""
 
 # What a step sends in; `groups.Grid` of the launcher makes these.
-SENDING = tuple(dict.fromkeys((*TENSOR_AXES, WEIGHT_GROUP, REPLICA_GROUP, TENSOR_GROUP)))
+COMMUNICATION_GROUPS = tuple(dict.fromkeys((*TENSOR_AXES, WEIGHT_GROUP, REPLICA_GROUP, TENSOR_GROUP)))
 
 AXONN: Placement = tuple(sorted(AXES, key=lambda axis: KINDS[axis].axonn))
 PAPER: Placement = AXES
@@ -139,7 +139,7 @@ def read_sizes(text: str) -> list[int]:
     [1, 2, 32, 4]
     """
     parts = text.lower().split("x")
-    sizes = [size for part in parts if (size := count(part, MOST_DEVICES)) is not None]
+    sizes = [size for part in parts if (size := count(part, MAX_DEVICES)) is not None]
     if not len(sizes) == len(parts) == len(AXES):
         raise UsageError(f"{text!r} is no grid; wanted {FORM} as {len(AXES)} counts, such as {EXAMPLE}")
     return sizes

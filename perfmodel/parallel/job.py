@@ -10,7 +10,7 @@ from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel.axes import BATCH_GROUP, TENSOR_GROUP
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import CONTENTION, HOST_TIME, MOST, Settings, Sized
+from perfmodel.parallel.settings import CONTENTION, HOST_TIME, MAX_COUNT, ResolvedSettings, Settings
 from perfmodel.units import Count, Number
 
 
@@ -24,13 +24,13 @@ class Workload:
     model: Model
     batch: int
     sequence: int
-    settings: Sized
+    settings: ResolvedSettings
 
     def __post_init__(self) -> None:
         """Counts are counts."""
         for name, value in (("batch", self.batch), ("sequence length", self.sequence)):
-            if not 1 <= value <= MOST:
-                raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
+            if not 1 <= value <= MAX_COUNT:
+                raise UsageError(f"the {name} is {value}, wanted 1 to {MAX_COUNT}")
 
     @classmethod
     def plain(
@@ -73,7 +73,7 @@ class Job(Workload):
     ) -> "Job":
         """Put a job together; the sequence length is the model's own unless given."""
         device = machine.device
-        sized = (settings or Settings()).sized(
+        sized = (settings or Settings()).resolve(
             device.dtype,
             host_time=device.host_time.value if device.host_time else HOST_TIME,
             contention=device.contention.value if device.contention else CONTENTION,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import UsageError
-from perfmodel.parallel.axes import AXES, AXONN, MEMBERS, MOST_DEVICES, PAPER, Placement, Shape, read_sizes
+from perfmodel.parallel.axes import AXES, AXONN, MAX_DEVICES, MEMBERS, PAPER, Placement, Shape, read_sizes
 from perfmodel.units import Array, Count
 
 # A layout holds an index into this list; the two named ones come first.
@@ -95,6 +95,6 @@ def parse_grid(text: str) -> Layout:
     256
     """
     grid = Layout.of(read_sizes(text))
-    if int(grid.gpus) > MOST_DEVICES:
-        raise UsageError(f"a grid of {grid.gpus} devices, wanted at most {MOST_DEVICES}")
+    if int(grid.gpus) > MAX_DEVICES:
+        raise UsageError(f"a grid of {grid.gpus} devices, wanted at most {MAX_DEVICES}")
     return grid

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel.parallel.axes import MOST_DEVICES
-from perfmodel.parallel.settings import MOST, OVERLAPS
+from perfmodel.parallel.axes import MAX_DEVICES
+from perfmodel.parallel.settings import MAX_COUNT, OVERLAPS
 from perfmodel.units import count, parse
 
 _THOUSANDS = {"": 0, "k": 1, "M": 2, "B": 3, "G": 3, "T": 4}
@@ -67,7 +67,7 @@ def names(given: str | Iterable[str]) -> list[str]:
 
 
 def assignments(given: str | Mapping[str, int], allowed: tuple[str, ...], name: str) -> dict[str, int]:
-    """Read `x=4,z=8`, or a mapping: names of `allowed`, whole numbers from 1 to MOST.
+    """Read `x=4,z=8`, or a mapping: names of `allowed`, whole numbers from 1 to MAX_COUNT.
 
     >>> assignments("x=4,z=8", ("x", "y", "z", "data"), "--fix")
     {'x': 4, 'z': 8}
@@ -76,10 +76,10 @@ def assignments(given: str | Mapping[str, int], allowed: tuple[str, ...], name: 
     found: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, _, number = (piece.strip() for piece in part.partition("="))
-        size = count(number, MOST)
+        size = count(number, MAX_COUNT)
         if key not in allowed or size is None:
             raise UsageError(
-                f"{name} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of 1 to {MOST}"
+                f"{name} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of 1 to {MAX_COUNT}"
             )
         if key in found:
             raise UsageError(f"{name} gives {key} twice")
@@ -115,12 +115,12 @@ def overlaps(given: str | Iterable[str], name: str) -> frozenset[Any]:
 
 
 def count_or_any(given: str | int, name: str) -> int | None:
-    """Read a whole number from 1 to MOST, or `any` (None)."""
+    """Read a whole number from 1 to MAX_COUNT, or `any` (None)."""
     if given == "any":
         return None
-    found = count(str(given), MOST)
+    found = count(str(given), MAX_COUNT)
     if found is None:
-        raise UsageError(f"{name} {given!r}: wanted any, or a whole number from 1 to {MOST}")
+        raise UsageError(f"{name} {given!r}: wanted any, or a whole number from 1 to {MAX_COUNT}")
     return found
 
 
@@ -145,6 +145,6 @@ def devices(given: str | Iterable[int], name: str) -> list[int]:
     """
     text = given if isinstance(given, str) else ",".join(map(str, given))
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 1 <= int(part[:12]) <= MOST_DEVICES for part in parts):
-        raise UsageError(f"{name} {text!r}: wanted counts of 1 to {MOST_DEVICES} separated by commas, as in 64,128")
+    if not all(part.isascii() and part.isdigit() and 1 <= int(part[:12]) <= MAX_DEVICES for part in parts):
+        raise UsageError(f"{name} {text!r}: wanted counts of 1 to {MAX_DEVICES} separated by commas, as in 64,128")
     return list(dict.fromkeys(int(part) for part in parts))

@@ -32,7 +32,7 @@ CONTENTION = 0.115
 RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
-MOST = 2**40
+MAX_COUNT = 2**40
 """The largest batch, sequence length or other count that is taken for meant."""
 
 
@@ -120,7 +120,9 @@ class Settings:
                 f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"
             )
 
-    def sized(self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION) -> "Sized":
+    def resolve(
+        self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION
+    ) -> "ResolvedSettings":
         """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves.
 
         `host_time`, `contention`: the machine's, where the user says nothing.
@@ -131,11 +133,11 @@ class Settings:
         size = 4.0 if dtype == "fp32" else 2.0
         for name in ("activation_bytes", "weight_bytes", "gradient_bytes"):
             chosen[name] = size if chosen[name] is None else chosen[name]
-        return Sized(**chosen, master_copy=dtype != "fp32")
+        return ResolvedSettings(**chosen, master_copy=dtype != "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sized(Settings):
+class ResolvedSettings(Settings):
     """Settings with every size decided, as a job holds them."""
 
     activation_bytes: float = 2

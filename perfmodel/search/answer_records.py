@@ -11,7 +11,7 @@ import numpy as np
 from perfmodel import __version__
 from perfmodel.costs.bandwidth import bandwidth_origins
 from perfmodel.parallel.job import Job
-from perfmodel.parallel.settings import Sized
+from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.records import Record
 from perfmodel.search import layout_columns, result_columns, sweep_columns
 from perfmodel.search.columns import Answer, Placed, Scaled, at, record_of
@@ -19,7 +19,7 @@ from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops
 from perfmodel.step.memory import capacity
-from perfmodel.step.throughput import derive, train
+from perfmodel.step.throughput import throughput, training_run
 
 if TYPE_CHECKING:
     from perfmodel.parallel.layout import Layout
@@ -63,16 +63,16 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
 def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[Answer]:
     """The first rows of a ranking, each with what its columns are computed from."""
     job, layouts, prediction = ranking.job, ranking.layouts, ranking.prediction
-    derived = derive(job, layouts, prediction, ranking.rate) if ranking.rate else None
+    rates = throughput(job, layouts, prediction, ranking.rate) if ranking.rate else None
     for row in range(shown):
         step, training = at(prediction.step, row) or 0.0, None
         if tokens is not None:
-            training = train(job, gpus=ranking.space.gpus, tokens=tokens, step=step)
+            training = training_run(job, gpus=ranking.space.gpus, tokens=tokens, step=step)
         yield Answer(
             job=job,
             layout=layouts.take(row),
             prediction=prediction,
-            derived=derived,
+            throughput=rates,
             row=row,
             training=training,
         )
@@ -111,8 +111,8 @@ def _uncertainty_record(found: Uncertainty) -> Record:
 def explanation_record(explanation: Explanation) -> Record:
     """Everything about one grid."""
     job, layout, prediction, rate = explanation.job, explanation.layout, explanation.prediction, explanation.rate
-    derived = derive(job, layout, prediction, rate) if rate else None
-    answer = Answer(job=job, layout=layout, prediction=prediction, derived=derived)
+    rates = throughput(job, layout, prediction, rate) if rate else None
+    answer = Answer(job=job, layout=layout, prediction=prediction, throughput=rates)
     return (
         _job_record(job, int(layout.gpus))
         | record_of(result_columns.RESULT, answer)
@@ -146,7 +146,7 @@ def _rejected(explanation: Explanation) -> list[Record]:
     return [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections]
 
 
-def settings_record(settings: Sized) -> Record:
+def settings_record(settings: ResolvedSettings) -> Record:
     """What a user may choose of how a step is run and counted."""
     return {
         "activation_bytes": settings.activation_bytes,

@@ -18,7 +18,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import complaints, first_broken, grid_rules, micro_batch_rule
 from perfmodel.search.search import Ranking, Space, rank
-from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.units import show
 
 Grid: TypeAlias = tuple[int, ...]
@@ -127,7 +127,7 @@ def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
     rows = _leanest(job, space, [grid for grid, complaint in zip(grids, broken, strict=True) if not complaint])
     if not np.size(rows.x):
         return f"no device's share of the batch is a multiple of micro-batch {space.micro_batch}"
-    missing = float(np.min(occupy(job, rows).total)) - capacity(job)
+    missing = float(np.min(memory_per_device(job, rows).total)) - capacity(job)
     return f"lacks {show(missing, 'B')} of memory a device"
 
 

@@ -16,7 +16,7 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.records import Record
 from perfmodel.search.scaling import Point
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.throughput import Derived, Training
+from perfmodel.step.throughput import Throughput, TrainingRun
 
 Table: TypeAlias = Literal["ranking", "sweep", "report", "report of scaling"]
 Kind: TypeAlias = Literal[
@@ -102,14 +102,14 @@ class Placed:
 class Answer(Placed):
     """What the columns of a result are computed from.
 
-    `prediction` and `derived` are of one layout, or of many of which this is number `row`. `derived` is None at paper
-    fidelity, `training` where no number of tokens was given.
+    `prediction` and `throughput` are of one layout, or of many of which this is number `row`. `throughput` is None at
+    paper fidelity; `training` is None where no number of tokens was given.
     """
 
     prediction: Prediction
-    derived: Derived | None
+    throughput: Throughput | None
     row: int | None = None
-    training: Training | None = None
+    training: TrainingRun | None = None
 
     def at(self, values: Any) -> float | None:
         """The figure of this row."""

@@ -20,12 +20,12 @@ from perfmodel.search.no_answer import nearest_grid, refuse_count
 from perfmodel.search.search import Space, rank
 from perfmodel.search.terms import TERMS
 from perfmodel.step.flops import hardware_flops
-from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.layer_units import block_units
+from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.overlap import Mode
 from perfmodel.step.predict import predict
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.stages import segments
-from perfmodel.step.timeline import Event, play
+from perfmodel.step.timeline import Event, simulate
 from perfmodel.step.traffic import traffic
 from perfmodel.units import show
 
@@ -98,7 +98,7 @@ def timeline(explanation: Explanation) -> tuple[list[Event], float]:
     job, layout = explanation.job, explanation.layout
     if job.settings.fidelity != "full":
         raise UsageError(f"a timeline exists at full fidelity only, not at {job.settings.fidelity}")
-    return play(segments(job, layout, traffic(job, layout)), Mode.of(job, layout))
+    return simulate(block_units(job, layout, traffic(job, layout)), Mode.of(job, layout))
 
 
 def _leanest(job: Job, space: Space, grid: Layout) -> Layout:
@@ -112,7 +112,7 @@ def _leanest(job: Job, space: Space, grid: Layout) -> Layout:
 def _rejections(job: Job, space: Space, layout: Layout) -> tuple[tuple[str, str], ...]:
     rules = grid_rules(job) + ((micro_batch_rule(job),) if space.micro_batch else ())
     found = complaints(rules, layout)
-    missing = float(occupy(job, layout).total) - capacity(job)
+    missing = float(memory_per_device(job, layout).total) - capacity(job)
     if missing > 0 and not job.settings.ignore_memory:
         needs = show(missing + capacity(job), "B")
         found.append(

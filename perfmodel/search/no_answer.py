@@ -8,12 +8,12 @@ import numpy as np
 from perfmodel.errors import NoGridError
 from perfmodel.machines.allocation import count_problem, device_total
 from perfmodel.numerics import divisors
-from perfmodel.parallel.axes import AXES, BATCH_AXES, BATCH_GROUP, MOST_DEVICES, TENSOR_AXES
+from perfmodel.parallel.axes import AXES, BATCH_AXES, BATCH_GROUP, MAX_DEVICES, TENSOR_AXES
 from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import BATCH, FIXED, MEMORY, MICRO_BATCH, Bound, Divides, Rule, first_broken, grid_rules
-from perfmodel.parallel.settings import MOST
+from perfmodel.parallel.settings import MAX_COUNT
 from perfmodel.parallel.sharding import sharded_parameters
 from perfmodel.search.search import Ranking, Space, rank
 from perfmodel.step.memory import capacity
@@ -85,7 +85,7 @@ def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
 
 
 def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
-    fitting = rank(job, replace(space, top=MOST)).layouts
+    fitting = rank(job, replace(space, top=MAX_COUNT)).layouts
     return fitting.take(int(np.argmin(distance(fitting, wanted)))) if np.size(fitting.x) else None
 
 
@@ -145,7 +145,7 @@ def _counts(job: Job, space: Space) -> Array:
     Left out is what the machine cannot give, and what is too few to hold the state of the weights.
     """
     machine, s = job.machine, job.settings
-    total = device_total(machine) or MOST_DEVICES
+    total = device_total(machine) or MAX_DEVICES
     tensor, shares = _tensor_degrees(job), _shares(job, space)
     counts = np.unique(np.outer(tensor[tensor <= total], shares[shares <= total]))
     counts = counts[(counts <= total) & ((counts <= machine.node_devices) | (counts % machine.node_devices == 0))]

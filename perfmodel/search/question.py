@@ -15,7 +15,7 @@ from perfmodel.errors import UsageError
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
-from perfmodel.parallel.axes import AXES, MOST_DEVICES
+from perfmodel.parallel.axes import AXES, MAX_DEVICES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS
 from perfmodel.parallel.option_values import assignments, choice, count_or_any, number, overlaps, seconds, whole
@@ -133,8 +133,8 @@ def device_count(machine: Machine, gpus: int | None, nodes: int | None, spelled:
         raise UsageError(f"give either {spelled('gpus')} or {spelled('nodes')}")
     name, given, unit = ("nodes", nodes, machine.node_devices) if gpus is None else ("gpus", gpus, 1)
     count = whole(given, spelled(name))
-    if not 1 <= count <= MOST_DEVICES // unit:
-        raise UsageError(f"{spelled(name)} is {count}, wanted 1 to {MOST_DEVICES // unit}")
+    if not 1 <= count <= MAX_DEVICES // unit:
+        raise UsageError(f"{spelled(name)} is {count}, wanted 1 to {MAX_DEVICES // unit}")
     return count * unit
 
 

@@ -29,9 +29,9 @@ def _trained(answer: Answer) -> bool:
     return answer.training is not None
 
 
-def _derived(name: str) -> Callable[[Answer], float | None]:
+def _throughput(name: str) -> Callable[[Answer], float | None]:
     """A figure that follows from the step time; None at paper fidelity, which knows no computation."""
-    return lambda answer: answer.at(getattr(answer.derived, name)) if answer.derived else None
+    return lambda answer: answer.at(getattr(answer.throughput, name)) if answer.throughput else None
 
 
 def _training(name: str) -> Callable[[Answer], float]:
@@ -182,47 +182,47 @@ _DERIVED = (
         heading="sequences per second",
         unit="sequences/s",
         meaning="sequences trained in a second, all devices together",
-        value=_derived("sequences_rate"),
+        value=_throughput("sequences_per_second"),
     ),
     Column(
         key="model_flop_per_s",
         heading="model FLOP/s",
         unit="flop/s",
         meaning="three passes of every product and of attention over the step time",
-        value=_derived("model_rate"),
+        value=_throughput("model_flops_per_second"),
     ),
     Column(
         key="hardware_flop_per_s",
         heading="hardware FLOP/s",
         unit="flop/s",
         meaning="the same with what recomputation repeats",
-        value=_derived("hardware_rate"),
+        value=_throughput("hardware_flops_per_second"),
     ),
     Column(
         key="hardware_flops_utilization",
         heading="HFU",
         meaning="hardware FLOP/s as a share of the advertised dense peak of all devices",
-        value=_derived("hardware_of_peak"),
+        value=_throughput("hfu"),
     ),
     Column(
         key="gemm_rate_utilization",
         heading="of the GEMM rate",
         meaning="hardware FLOP/s as a share of the rate of large matrix products",
-        value=_derived("hardware_of_gemm"),
+        value=_throughput("gemm_utilization"),
     ),
     Column(
         key="lower_bound_s",
         heading="lower bound",
         unit="s",
         meaning="the step if computation and communication overlapped altogether",
-        value=_derived("least"),
+        value=_throughput("lower_bound"),
     ),
     Column(
         key="upper_bound_s",
         heading="upper bound",
         unit="s",
         meaning="the step if nothing overlapped",
-        value=_derived("most"),
+        value=_throughput("upper_bound"),
     ),
 )
 

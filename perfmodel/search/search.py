@@ -18,8 +18,8 @@ from perfmodel.parallel.enumeration import each_placed, orders, shapes
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import MEMORY, first_broken, grid_rules, micro_batch_rule
-from perfmodel.parallel.settings import MOST, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
-from perfmodel.step.memory import capacity, occupy
+from perfmodel.parallel.settings import MAX_COUNT, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array
@@ -47,8 +47,8 @@ class Space:
     def __post_init__(self) -> None:
         """Counts are counts."""
         for name, value in (("number of GPUs", self.gpus), ("micro-batch", self.micro_batch), ("top", self.top)):
-            if value is not None and not 1 <= value <= MOST:
-                raise UsageError(f"the {name} is {value}, wanted 1 to {MOST}")
+            if value is not None and not 1 <= value <= MAX_COUNT:
+                raise UsageError(f"the {name} is {value}, wanted 1 to {MAX_COUNT}")
 
     def modes(self, settings: Settings) -> list[tuple[int, int]]:
         """(recompute, weight cache) pairs worth trying.
@@ -162,7 +162,7 @@ class _Best:
         """Check one block's memory, count what became of its grids, and rank those that fit."""
         grid, rows = self._expand(grids)
         placements = orders(grids, self.space.placements).sum(axis=1)
-        memory = occupy(self.job, rows).total
+        memory = memory_per_device(self.job, rows).total
         excess = np.broadcast_to(memory - capacity(self.job), grid.shape)
         fits = (excess <= 0) | self.job.settings.ignore_memory
         self._note_shortfall(rows, np.where(fits, np.inf, excess))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perfmodel.models.model import Activation, Attention, Block, Head, Layer, Linear, Norm
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import Sized
+from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.units import Number
 
 _MASK = 1  # bytes an element of a dropout mask, or a token of whether a rank holds it
@@ -19,7 +19,7 @@ _FP32 = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerToken:
+class BytesPerToken:
     """Bytes a token of the sequence: `over_y` is split over Y, `over_x` over X, `scores` (attention) over X too."""
 
     over_y: Number = 0.0
@@ -27,18 +27,18 @@ class PerToken:
     scores: Number = 0.0
     whole: Number = 0.0
 
-    def __add__(self, other: "PerToken") -> "PerToken":
+    def __add__(self, other: "BytesPerToken") -> "BytesPerToken":
         """Term by term."""
-        return PerToken(
+        return BytesPerToken(
             over_y=self.over_y + other.over_y,
             over_x=self.over_x + other.over_x,
             scores=self.scores + other.scores,
             whole=self.whole + other.whole,
         )
 
-    def __sub__(self, other: "PerToken") -> "PerToken":
+    def __sub__(self, other: "BytesPerToken") -> "BytesPerToken":
         """Term by term."""
-        return PerToken(
+        return BytesPerToken(
             over_y=self.over_y - other.over_y,
             over_x=self.over_x - other.over_x,
             scores=self.scores - other.scores,
@@ -51,15 +51,15 @@ class PerToken:
         return self.whole + self.over_y / (1.0 * layout.y) + over_x / (1.0 * layout.x)
 
 
-def block_activations(block: Block, settings: Sized, sequence: int) -> PerToken:
+def block_activations(block: Block, settings: ResolvedSettings, sequence: int) -> BytesPerToken:
     """Bytes a token that one block keeps for its backward pass when nothing is recomputed."""
-    total = PerToken()
+    total = BytesPerToken()
     for layer, before in block.split():
-        total = total + kept(layer, before, settings, sequence)
+        total = total + stored(layer, before, settings, sequence)
     return total
 
 
-def kept(layer: Layer, before: str, settings: Sized, sequence: int) -> PerToken:  # noqa: PLR0911 - a kind, a return
+def stored(layer: Layer, before: str, settings: ResolvedSettings, sequence: int) -> BytesPerToken:  # noqa: PLR0911 - a kind, a return
     """Every product keeps its input; norm and activation keep theirs; attention keeps queries, keys, values.
 
     Norms keep their statistics too, and the embedding its tokens. Norms of queries and keys keep these as they were.
@@ -67,28 +67,28 @@ def kept(layer: Layer, before: str, settings: Sized, sequence: int) -> PerToken:
     size = settings.activation_bytes
     if isinstance(layer, Linear):
         if layer.shared:
-            return PerToken()
+            return BytesPerToken()
         inputs = layer.positions * layer.inputs * size
         mask = layer.positions * layer.outputs * _MASK if settings.dropout and layer.transposed else 0.0
-        return PerToken(over_x=inputs, over_y=mask) if layer.transposed else PerToken(over_y=inputs)
+        return BytesPerToken(over_x=inputs, over_y=mask) if layer.transposed else BytesPerToken(over_y=inputs)
     if isinstance(layer, Norm):
         numbers = 0 if layer.grouped else 2 if layer.bias else 1
-        return PerToken(
+        return BytesPerToken(
             **{f"over_{before}": layer.positions * layer.width * size}, whole=layer.positions * numbers * _FP32
         )
     if isinstance(layer, Activation):
-        return PerToken(**{f"over_{before}": layer.positions * layer.width * (2 if layer.gated else 1) * size})
+        return BytesPerToken(**{f"over_{before}": layer.positions * layer.width * (2 if layer.gated else 1) * size})
     if isinstance(layer, Attention):
         projected = (layer.heads + 2 * layer.kv_heads) * layer.head_dim * size
         if layer.query_key_norm:
             projected += (layer.heads + layer.kv_heads) * (layer.head_dim * size + _FP32)
-        return PerToken(over_x=projected, scores=_scores(layer, settings, sequence))
+        return BytesPerToken(over_x=projected, scores=_scores(layer, settings, sequence))
     if isinstance(layer, Head):
-        return PerToken(whole=layer.width * size)
-    return PerToken(whole=_TOKEN + _MASK)
+        return BytesPerToken(whole=layer.width * size)
+    return BytesPerToken(whole=_TOKEN + _MASK)
 
 
-def _scores(layer: Attention, settings: Sized, sequence: int) -> float:
+def _scores(layer: Attention, settings: ResolvedSettings, sequence: int) -> float:
     """Softmax output, and with dropout its mask and result, a token; flash attention keeps a sum a head instead."""
     if settings.flash_attention:
         return layer.heads * _FP32
@@ -96,15 +96,15 @@ def _scores(layer: Attention, settings: Sized, sequence: int) -> float:
     return layer.heads * sequence * (2 * size + _MASK if settings.dropout else size)
 
 
-def block_input(block: Block, settings: Sized) -> PerToken:
+def block_input(block: Block, settings: ResolvedSettings) -> BytesPerToken:
     """Bytes a token of the hidden states that enter a block, all that full recomputation keeps of it."""
     first = block.layers[0]
     width = first.inputs if isinstance(first, Linear) else getattr(first, "width", 0)
     size = getattr(first, "positions", 1.0) * width * settings.activation_bytes
-    return PerToken(over_x=size) if isinstance(first, Linear) and first.transposed else PerToken(over_y=size)
+    return BytesPerToken(over_x=size) if isinstance(first, Linear) and first.transposed else BytesPerToken(over_y=size)
 
 
-def in_flight(layer: Layer, before: str, setting: "Flight") -> Iterator[PerToken]:
+def in_flight(layer: Layer, before: str, setting: "InFlightSettings") -> Iterator[BytesPerToken]:
     """Bytes a token at the fullest moments of a layer's backward pass, beside what is kept and the residual's gradient.
 
     Gradients that arrive and leave, and what the layer makes on the way. Linear: both gradients, of which that of a
@@ -116,19 +116,19 @@ def in_flight(layer: Layer, before: str, setting: "Flight") -> Iterator[PerToken
     if isinstance(layer, Linear):
         one = layer.positions * size
         if layer.transposed:
-            yield PerToken(over_x=one * layer.inputs)
+            yield BytesPerToken(over_x=one * layer.inputs)
         else:
-            yield PerToken(over_x=one * layer.outputs, over_y=one * layer.inputs)
+            yield BytesPerToken(over_x=one * layer.outputs, over_y=one * layer.inputs)
     elif isinstance(layer, Norm):
         made = size + (setting.copies + 4 + layer.bias) * _FP32
-        yield PerToken(**{f"over_{before}": layer.positions * layer.width * made})
+        yield BytesPerToken(**{f"over_{before}": layer.positions * layer.width * made})
     elif isinstance(layer, Activation):
-        yield PerToken(**{f"over_{before}": layer.positions * layer.width * (6 if layer.gated else 2) * size})
+        yield BytesPerToken(**{f"over_{before}": layer.positions * layer.width * (6 if layer.gated else 2) * size})
     elif isinstance(layer, Attention):
         yield from _attention(layer, setting)
 
 
-def run_again(layer: Attention, setting: "Flight") -> PerToken:
+def attention_forward_in_flight(layer: Attention, setting: "InFlightSettings") -> BytesPerToken:
     """The same for attention's forward pass, beside what it keeps (other layers' needs no more than their backward).
 
     What queries, keys and values were split from, and queries turned by their positions; without flash copies head by
@@ -136,13 +136,13 @@ def run_again(layer: Attention, setting: "Flight") -> PerToken:
     """
     size, queries, joined, scores = _sizes(layer, setting)
     if setting.flash:
-        return PerToken(over_x=setting.split * (joined + 2.0 * setting.rotary * queries * _FP32))
+        return BytesPerToken(over_x=setting.split * (joined + 2.0 * setting.rotary * queries * _FP32))
     masked = size * setting.sequence * (layer.heads // layer.kv_heads) / setting.sequences
     copied = joined * (1.0 * (setting.sequences > 1))
-    return PerToken(over_x=setting.split * joined + copied + 2 * size * queries, scores=scores, whole=masked)
+    return BytesPerToken(over_x=setting.split * joined + copied + 2 * size * queries, scores=scores, whole=masked)
 
 
-def _attention(layer: Attention, setting: "Flight") -> Iterator[PerToken]:
+def _attention(layer: Attention, setting: "InFlightSettings") -> Iterator[BytesPerToken]:
     """At the kernel and after it.
 
     At it: output, its gradient, those of queries, keys and values; without flash those of values, shares and scores,
@@ -152,25 +152,25 @@ def _attention(layer: Attention, setting: "Flight") -> Iterator[PerToken]:
     """
     size, queries, joined, scores = _sizes(layer, setting)
     if setting.flash:
-        yield PerToken(over_x=joined + 2 * size * queries)
+        yield BytesPerToken(over_x=joined + 2 * size * queries)
     else:
         keys = layer.kv_heads * layer.head_dim
         copied = (1.0 - setting.split) * (setting.sequences > 1) * (queries + keys)
-        yield PerToken(over_x=size * (keys + copied), scores=2 * scores)
+        yield BytesPerToken(over_x=size * (keys + copied), scores=2 * scores)
     turned = 2.0 * setting.rotary * queries * _FP32
     normed = (4.0 + setting.copies) * layer.query_key_norm * queries * _FP32
     kept_no_longer = joined + (layer.heads * _FP32 if setting.flash else scores)
-    yield PerToken(over_x=joined + max(joined, turned, normed) - kept_no_longer)
+    yield BytesPerToken(over_x=joined + max(joined, turned, normed) - kept_no_longer)
 
 
-def _sizes(layer: Attention, setting: "Flight") -> tuple[float, int, float, float]:
+def _sizes(layer: Attention, setting: "InFlightSettings") -> tuple[float, int, float, float]:
     """(bytes an element, features of queries, bytes a token of queries, keys and values, and of scores)."""
     size, queries = setting.element, layer.heads * layer.head_dim
     return size, queries, size * (queries + 2 * layer.kv_heads * layer.head_dim), size * layer.heads * setting.sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flight:
+class InFlightSettings:
     """What decides on a pass's own memory: bytes an element, kernel, sequences and their length, rotary positions.
 
     `split`: 1 where queries, keys and values are split from one tensor before, 0 where the kernel alone runs again.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
+from perfmodel.step.layer_units import block_units
 from perfmodel.step.overlap import Mode
-from perfmodel.step.stages import segments
-from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, play
+from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, simulate
 from perfmodel.step.traffic import traffic
 
 # What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
@@ -21,7 +21,7 @@ _ROUNDING = 2.0**-30  # of what is exposed: a difference of times that is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class ExposedTime:
     """Seconds a step that computation waits for each stream of the timeline; `slowed` by what runs beside it."""
 
     gathers: float
@@ -31,27 +31,27 @@ class Waits:
     slowed: float
 
 
-def waits(job: Job, layout: Layout, exposed: float) -> Waits:
+def exposed_by_stream(job: Job, layout: Layout, exposed: float) -> ExposedTime:
     """Split the exposed communication that is predicted for one layout, at full fidelity."""
     sent = traffic(job, layout)
-    parts, mode = segments(job, layout, sent), Mode.of(job, layout)
+    parts, mode = block_units(job, layout, sent), Mode.of(job, layout)
     micro_steps = int(job.accumulation(layout))
-    last = standstill(*play(parts, mode, last=True))
-    others = standstill(*play(parts, mode)) if micro_steps > 1 else {}
+    last = idle_by_stream(*simulate(parts, mode, last=True))
+    others = idle_by_stream(*simulate(parts, mode)) if micro_steps > 1 else {}
     found: dict[str, float] = {
         stream: last.get(stream, 0.0) + (micro_steps - 1) * others.get(stream, 0.0) for stream in _WAITED
     }
     if int(layout.gpus) > 1:
         found["collectives"] += float(sent.ending_time())
     found["slowed"] = exposed - sum(found.values())
-    return Waits(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
+    return ExposedTime(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
 
 
-def standstill(events: Iterable[Event], end: float) -> dict[Stream, float]:
+def idle_by_stream(events: Iterable[Event], end: float) -> dict[Stream, float]:
     """Seconds in which the compute stream is idle, by the stream that it waits for.
 
     >>> gather = Event(stream="gathers", name="a", start=0.0, end=2.0)
-    >>> standstill([gather, Event(stream="compute", name="b", start=1.0, end=4.0)], 4.0)
+    >>> idle_by_stream([gather, Event(stream="compute", name="b", start=1.0, end=4.0)], 4.0)
     {'gathers': 1.0}
     """
     played = list(events)

@@ -5,15 +5,15 @@ from dataclasses import fields
 import numpy as np
 
 from perfmodel.costs.kernels import optimizer
-from perfmodel.numerics import repeats, spread
+from perfmodel.numerics import equal_rows, expand_rows
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.flops import utilization
-from perfmodel.step.memory import occupy
+from perfmodel.step.layer_units import BlockUnits, block_units, computation, expand_block_rows
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.stages import Segment, computation, segments, spread_rows
 from perfmodel.step.traffic import ring_latency, traffic
 from perfmodel.units import Seconds
 
@@ -23,12 +23,12 @@ _MODES = ("recompute", "weight_cache")  # of a layout's columns, those that no l
 def predict(job: Job, layout: Layout) -> Prediction:
     """Every term of a step."""
     sent = traffic(job, layout)
-    step, compute = _step(job, layout, segments(job, layout, sent), sent.ending_time())
+    step, compute = _step(job, layout, block_units(job, layout, sent), sent.ending_time())
     return Prediction(
         communication=sent.communication(),
         compute=compute,
         exposed_communication=step - compute,
-        memory=occupy(job, layout),
+        memory=memory_per_device(job, layout),
         utilization=utilization(job, layout, step),
         ring_latency=ring_latency(job, sent),
     )
@@ -39,17 +39,17 @@ def step_time(job: Job, layout: Layout) -> Seconds:
 
     Layouts that differ in their modes alone share the times of their layers, which are computed once for all of them.
     """
-    found = repeats(getattr(layout, each.name) for each in fields(layout) if each.name not in _MODES)
+    found = equal_rows(getattr(layout, each.name) for each in fields(layout) if each.name not in _MODES)
     few = layout if found is None else layout.take(found[0])
     sent = traffic(job, few)
-    parts, ending = segments(job, few, sent), sent.ending_time()
+    parts, ending = block_units(job, few, sent), sent.ending_time()
     if found is not None:
         count = len(found[0])
-        parts, ending = spread_rows(parts, found[1], count), spread(ending, found[1], count)
+        parts, ending = expand_block_rows(parts, found[1], count), expand_rows(ending, found[1], count)
     return _step(job, layout, parts, ending)[0]
 
 
-def _step(job: Job, layout: Layout, parts: tuple[Segment, ...], ending: Seconds) -> tuple[Seconds, Seconds]:
+def _step(job: Job, layout: Layout, parts: tuple[BlockUnits, ...], ending: Seconds) -> tuple[Seconds, Seconds]:
     """Seconds of a step, and of the computation in it; `ending`: what is sent once per step."""
     mode, updated = Mode.of(job, layout), _update(job, layout)
     steps = job.accumulation(layout)

@@ -3,8 +3,8 @@
 from dataclasses import fields
 
 from perfmodel.costs.collective import Link
-from perfmodel.numerics import repeats
-from perfmodel.parallel.axes import SENDING
+from perfmodel.numerics import equal_rows
+from perfmodel.parallel.axes import COMMUNICATION_GROUPS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 
@@ -12,15 +12,15 @@ _PLACELESS = ("micro_batch", "recompute", "weight_cache")  # of a layout's colum
 
 
 def links(job: Job, layout: Layout) -> dict[str, Link]:
-    """The groups of SENDING, for one layout or many; neighbours that differ in no size or placement share theirs."""
+    """The groups of COMMUNICATION_GROUPS, for one layout or many; equal neighbours share them."""
     place = (getattr(layout, each.name) for each in fields(layout) if each.name not in _PLACELESS)
-    found = repeats(place)
+    found = equal_rows(place)
     few = layout if found is None else layout.take(found[0])
     gpus = few.gpus
     made = {
         group: job.costs.link.of(job.costs, axis=group, size=few.size(group), inner=few.inner(group), gpus=gpus)
-        for group in SENDING
+        for group in COMMUNICATION_GROUPS
     }
     if found is None:
         return made
-    return {group: link.spread(found[1], len(found[0])) for group, link in made.items()}
+    return {group: link.expand_rows(found[1], len(found[0])) for group, link in made.items()}

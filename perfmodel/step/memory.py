@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, fields
 
-from perfmodel.parallel.axes import SENDING, TENSOR_GROUP
+from perfmodel.parallel.axes import COMMUNICATION_GROUPS, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.sources import Figure
-from perfmodel.step.peak_memory import fullest
+from perfmodel.step.peak_memory import peak_moment
 from perfmodel.units import Bytes, Count
 
 
@@ -35,11 +35,11 @@ class Memory:
         return total
 
 
-def occupy(job: Job, layout: Layout) -> Memory:
+def memory_per_device(job: Job, layout: Layout) -> Memory:
     """Bytes a device holds, for one layout or many."""
     settings, device = job.settings, job.machine.device
     parameters = sharded_parameters(job, layout) + replicated_parameters(job, layout)
-    moment = fullest(job, layout)
+    moment = peak_moment(job, layout)
     return Memory(
         weights=parameters * settings.weight_bytes,
         gradients=parameters * settings.kept_gradient_bytes,
@@ -66,4 +66,4 @@ def capacity(job: Job) -> float:
 
 def _communicators(layout: Layout) -> Count:
     """Groups of more than one rank that a device belongs to, beside that of the vocabulary, which sends little."""
-    return sum((layout.size(group) > 1) * 1 for group in SENDING if group != TENSOR_GROUP)
+    return sum((layout.size(group) > 1) * 1 for group in COMMUNICATION_GROUPS if group != TENSOR_GROUP)

@@ -1,6 +1,6 @@
-"""Time of a step from its stages: what runs beside what, in closed form over arrays.
+"""Time of a step from its units: what runs beside what, in closed form over arrays.
 
-Windows are local (arXiv 2502.08145, section V-D). While a stage runs, the weight of the next one is gathered: the next
+Windows are local (arXiv 2502.08145, section V-D). While a unit runs, the weight of the next one is gathered: the next
 begins when both are done. The all-reduce of an input gradient runs beside the weight gradient's product.
 Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end;
 one that is not overlapped has the links of Z to itself, so that no gather runs beside it either.
@@ -18,7 +18,7 @@ import numpy as np
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.step.stages import Segment, Stage
+from perfmodel.step.layer_units import BlockUnits, LayerUnit
 from perfmodel.units import Number, Seconds
 
 
@@ -49,8 +49,8 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pass:
-    """One pass of one stage: what it takes by itself, the gather that it needs before, what it leaves to be sent.
+class UnitPass:
+    """One pass of one unit: what it takes by itself, the gather that it needs before, what it leaves to be sent.
 
     `waited`: a reduce-scatter that nothing runs beside.
     """
@@ -63,20 +63,20 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Turn:
+class RepeatedPasses:
     """Passes that follow one another, the whole of them `repeat` times.
 
     `rerun`: so many passes at the begin are recomputation, which runs where `full` is 1 and is left out where it is 0.
     """
 
-    passes: tuple[Pass, ...]
+    passes: tuple[UnitPass, ...]
     repeat: int
     rerun: int = 0
     full: Number = 0.0
 
     @property
     def first_gather(self) -> Seconds:
-        """The gather that must be done before the turn begins."""
+        """The gather that must be done before the group begins."""
         return self.full * self.passes[0].gather + (1.0 - self.full) * self.passes[self.rerun].gather
 
     def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
@@ -89,76 +89,78 @@ class Turn:
         return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
 
 
-# A turn with its windows when it is followed by itself, and when it is followed by what comes next.
-Chained: TypeAlias = tuple[Turn, list[Seconds], list[Seconds]]
+# A group with its windows when it is followed by itself, and when it is followed by what comes next.
+Chained: TypeAlias = tuple[RepeatedPasses, list[Seconds], list[Seconds]]
 
 
-def forward_alone(stage: Stage) -> Seconds:
+def forward_alone(unit: LayerUnit) -> Seconds:
     """A forward pass without its gather."""
-    return stage.forward + stage.reduce
+    return unit.forward + unit.reduce
 
 
-def backward_alone(stage: Stage, mode: Mode) -> Seconds:
+def backward_alone(unit: LayerUnit, mode: Mode) -> Seconds:
     """A backward pass without gather and scatter: dI, then dW beside the all-reduce of dI, then the layers before."""
-    gradients = stage.input_gradient + mode.beside(stage.weight_gradient, stage.reduce_back, "all-reduce")
-    return stage.wait + mode.passes.selective * stage.again + gradients + stage.others_back
+    gradients = unit.input_gradient + mode.beside(unit.weight_gradient, unit.reduce_back, "all-reduce")
+    return unit.wait + mode.passes.selective * unit.again + gradients + unit.others_back
 
 
-def forward_turns(segments: tuple[Segment, ...]) -> list[Turn]:
+def forward_passes(blocks: tuple[BlockUnits, ...]) -> list[RepeatedPasses]:
     """The forward pass of a micro-step."""
     return [
-        Turn(
-            passes=tuple(Pass(alone=forward_alone(stage), gather=stage.gather) for stage in segment.stages),
-            repeat=segment.repeat,
+        RepeatedPasses(
+            passes=tuple(UnitPass(alone=forward_alone(unit), gather=unit.gather) for unit in block.units),
+            repeat=block.repeat,
         )
-        for segment in segments
+        for block in blocks
     ]
 
 
-def backward_turns(segments: tuple[Segment, ...], mode: Mode) -> list[Turn]:
-    """The backward pass of a micro-step, recomputation before each turn of a checkpointed segment.
+def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[RepeatedPasses]:
+    """The backward pass of a micro-step, recomputation before each turn of a checkpointed block.
 
     Embedding and head keep the table that they gathered in the forward pass.
     """
-    turns = []
-    for segment in reversed(segments):
-        again: list[Pass] = []
-        if segment.checkpointed:
+    groups = []
+    for block in reversed(blocks):
+        again: list[UnitPass] = []
+        if block.checkpointed:
             again = [
-                Pass(alone=forward_alone(stage), gather=mode.passes.gather_again * stage.gather)
-                for stage in segment.stages
+                UnitPass(alone=forward_alone(unit), gather=mode.passes.gather_again * unit.gather)
+                for unit in block.units
             ]
-        kept, waited = 1.0 * segment.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
+        kept, waited = 1.0 * block.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
         back = [
-            Pass(
-                alone=backward_alone(stage, mode),
-                gather=kept * mode.passes.gather_back * stage.gather,
-                waited=waited * stage.scatter,
-                scatter=(1.0 - waited) * stage.scatter,
-                data=stage.data,
+            UnitPass(
+                alone=backward_alone(unit, mode),
+                gather=kept * mode.passes.gather_back * unit.gather,
+                waited=waited * unit.scatter,
+                scatter=(1.0 - waited) * unit.scatter,
+                data=unit.data,
             )
-            for stage in reversed(segment.stages)
+            for unit in reversed(block.units)
         ]
-        turns.append(Turn(passes=(*again, *back), repeat=segment.repeat, rerun=len(again), full=mode.passes.full))
-    return turns
+        groups.append(
+            RepeatedPasses(passes=(*again, *back), repeat=block.repeat, rerun=len(again), full=mode.passes.full)
+        )
+    return groups
 
 
-def chain(turns: list[Turn], mode: Mode) -> list[Chained]:
-    """Every turn with its windows when it is followed by itself, and when it is followed by what comes next."""
-    following = [*(turn.first_gather for turn in turns[1:]), 0.0]
+def chain(groups: list[RepeatedPasses], mode: Mode) -> list[Chained]:
+    """Every group with its windows when it is followed by itself, and when it is followed by what comes next."""
+    following = [*(group.first_gather for group in groups[1:]), 0.0]
     return [
-        (turn, turn.windows(turn.first_gather, mode), turn.windows(after, mode))
-        for turn, after in zip(turns, following, strict=True)
+        (group, group.windows(group.first_gather, mode), group.windows(after, mode))
+        for group, after in zip(groups, following, strict=True)
     ]
 
 
-def micro_step(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+def micro_step(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
     """Seconds of one forward and backward pass: the first gather, all windows, what the queue of scatters adds."""
-    ahead, back = forward_turns(segments), backward_turns(segments, mode)
+    ahead, back = forward_passes(blocks), backward_passes(blocks, mode)
     seconds: Seconds = ahead[0].first_gather
     chained = chain([*ahead, *back], mode)
-    for turn, inside, out in chained:
-        seconds = seconds + (turn.repeat - 1) * _total(inside) + _total(out)
+    for group, inside, out in chained:
+        seconds = seconds + (group.repeat - 1) * _total(inside) + _total(out)
     if "reduce-scatter" in mode.overlap:
         tail, sent = _scatters(chained[len(ahead) :])
         seconds = seconds + tail + mode.contention * (sent - np.minimum(tail, sent))
@@ -179,56 +181,58 @@ def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
     time: Seconds = 0.0
     sent: Seconds = 0.0
     gathered: Seconds = 0.0
-    for turn, inside, out in back:
-        time = time + (turn.repeat - 1) * _total(inside) + _total(out)
-        sent = sent + turn.repeat * _total([one.scatter for one in turn.passes])
-        gathered = gathered + turn.repeat * _total([one.gather for one in turn.passes])
+    for group, inside, out in back:
+        time = time + (group.repeat - 1) * _total(inside) + _total(out)
+        sent = sent + group.repeat * _total([one.scatter for one in group.passes])
+        gathered = gathered + group.repeat * _total([one.gather for one in group.passes])
     return time, sent, gathered
 
 
-def data_reduce(segments: tuple[Segment, ...], mode: Mode) -> Seconds:
+def data_reduce(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
     """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last micro-step.
 
     A queue of them runs beside that of the scatters, so that it adds only what lasts longer.
     """
-    queued = _total([segment.repeat * stage.data for segment in segments for stage in segment.stages])
+    queued = _total([block.repeat * unit.data for block in blocks for unit in block.units])
     if "data" not in mode.overlap:
         return queued
-    back = chain(backward_turns(segments, mode), mode)
+    back = chain(backward_passes(blocks, mode), mode)
     tail, waited = _tail(back, lambda one: one.data), _scatters(back)[0]
     return np.maximum(tail - waited, 0.0) + mode.contention * (queued - tail)
 
 
-def _tail(back: list[Chained], sent: Callable[[Pass], Seconds]) -> Seconds:
+def _tail(back: list[Chained], sent: Callable[[UnitPass], Seconds]) -> Seconds:
     """Seconds that a queue of messages lasts beyond the backward pass.
 
     Each pass leaves a message at its end. The queue ends at the latest of (end of pass k + all messages from k on),
     over all k; counted from the end of the backward pass: the messages from k on, less the time after k. From turn to
-    turn of a segment this grows or falls evenly, so that its last turn, the one before, and its first decide.
+    turn of a block this grows or falls evenly, so that its last group, the one before, and its first decide.
     """
     tail: Seconds = 0.0
     after: Seconds = 0.0
     queued: Seconds = 0.0
-    for turn, inside, out in reversed(back):
-        last, time_out, messages = _latest(turn, out, sent)
+    for group, inside, out in reversed(back):
+        last, time_out, messages = _latest(group, out, sent)
         tail = np.maximum(tail, last + queued - after)
-        if turn.repeat > 1:
-            earlier, time_in, _ = _latest(turn, inside, sent)
+        if group.repeat > 1:
+            earlier, time_in, _ = _latest(group, inside, sent)
             before = earlier + queued + messages - after - time_out
-            between = (turn.repeat - 2) * (messages - time_in)
+            between = (group.repeat - 2) * (messages - time_in)
             tail = np.maximum(tail, before + np.maximum(0.0, between))
-            after = after + (turn.repeat - 1) * time_in
+            after = after + (group.repeat - 1) * time_in
         after = after + time_out
-        queued = queued + turn.repeat * messages
+        queued = queued + group.repeat * messages
     return tail
 
 
-def _latest(turn: Turn, windows: list[Seconds], sent: Callable[[Pass], Seconds]) -> tuple[Seconds, Seconds, Seconds]:
-    """(max over passes of messages from it on less the time after it, time of the turn, messages of the turn)."""
+def _latest(
+    group: RepeatedPasses, windows: list[Seconds], sent: Callable[[UnitPass], Seconds]
+) -> tuple[Seconds, Seconds, Seconds]:
+    """(max over passes of messages from it on less the time after it, time of the group, messages of the group)."""
     latest: Seconds = -np.inf
     time: Seconds = 0.0
     messages: Seconds = 0.0
-    for one, window in zip(reversed(turn.passes), reversed(windows), strict=True):
+    for one, window in zip(reversed(group.passes), reversed(windows), strict=True):
         messages = messages + sent(one)
         latest = np.maximum(latest, messages - time)
         time = time + window

@@ -2,7 +2,7 @@
 
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.prediction import Prediction
 from perfmodel.step.traffic import ring_latency, traffic
 from perfmodel.units import Seconds
@@ -16,7 +16,7 @@ def predict(job: Job, layout: Layout) -> Prediction:
         communication=communication,
         compute=None,
         exposed_communication=communication.total,
-        memory=occupy(job, layout),
+        memory=memory_per_device(job, layout),
         utilization=None,
         ring_latency=ring_latency(job, sent),
     )

@@ -17,7 +17,15 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.sharding import block_repeats, linear_weights
-from perfmodel.step.activations import Flight, PerToken, block_activations, block_input, in_flight, kept, run_again
+from perfmodel.step.activations import (
+    BytesPerToken,
+    InFlightSettings,
+    attention_forward_in_flight,
+    block_activations,
+    block_input,
+    in_flight,
+    stored,
+)
 from perfmodel.units import Bytes, Count, Number
 
 _FP32 = 4
@@ -44,11 +52,11 @@ class Moment:
         """All of them."""
         return self.activations + self.recomputed_block + self.in_flight + self.gathered_weights + self.logits
 
-    def or_fuller(self, other: "Moment") -> "Moment":
+    def or_larger(self, other: "Moment") -> "Moment":
         """The fuller of two, layout by layout."""
-        fuller = other.total > self.total
+        larger = other.total > self.total
         names = [f.name for f in fields(Moment)]
-        return Moment(**{name: np.where(fuller, getattr(other, name), getattr(self, name)) for name in names})
+        return Moment(**{name: np.where(larger, getattr(other, name), getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +70,7 @@ class _Setting:
     job: Job
     layout: Layout
     rows: Number
-    flight: Flight
+    flight: InFlightSettings
     sharded: Number
     mode: Count
     over_x: Number
@@ -77,7 +85,7 @@ class _Setting:
         """How often a block occurs on one device."""
         return block_repeats(block, self.layout)
 
-    def tokens(self, each: PerToken) -> Bytes:
+    def tokens(self, each: BytesPerToken) -> Bytes:
         """Bytes of all tokens of a micro-step."""
         return self.rows * each.whole + self.over_y * each.over_y + self.over_x * (each.over_x + each.scores)
 
@@ -91,12 +99,12 @@ class _Setting:
         return held + self.of_table * tables if tables else held
 
 
-def fullest(job: Job, layout: Layout) -> Moment:
+def peak_moment(job: Job, layout: Layout) -> Moment:
     """The fullest moment of a micro-step, for one layout or many."""
     at = _setting(job, layout)
     found: Moment | None = None
     for moment in _moments(at):
-        found = moment if found is None else found.or_fuller(moment)
+        found = moment if found is None else found.or_larger(moment)
     assert found is not None  # noqa: S101 - a model has layers
     return found
 
@@ -105,7 +113,7 @@ def _setting(job: Job, layout: Layout) -> _Setting:
     settings, layers = job.settings, [layer for _, layer in job.model.layers()]
     rotary = not any(isinstance(layer, Embedding) and layer.learned_positions for layer in layers)
     rows, sharded, tensor = job.rows(layout), 1.0 * (layout.z > 1), 1.0 * layout.x * layout.y
-    flight = Flight(
+    flight = InFlightSettings(
         element=settings.activation_bytes,
         flash=settings.flash_attention,
         sequences=1.0 * layout.micro_batch,
@@ -180,7 +188,7 @@ def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
     """
     most: Bytes | None = None
     weights: Bytes = 0.0
-    for one in _worth_a_look(list(_candidates(at, block, last=last))):
+    for one in _undominated(list(_candidates(at, block, last=last))):
         held = at.weights(one.gathered, one.gradients, one.tables)
         both = held + at.tokens(one.tokens)
         weights = held if most is None else np.where(both > most, held, weights)
@@ -193,7 +201,7 @@ def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
 class _Candidate:
     """A moment of a block's backward pass: bytes a token, and elements of weights by recomputation and cache."""
 
-    tokens: PerToken
+    tokens: BytesPerToken
     gathered: Table
     gradients: float
     tables: float
@@ -207,15 +215,15 @@ class _Candidate:
 
     def within(self, other: "_Candidate") -> bool:
         """Whether another is at least as full on every grid."""
-        return all(_never_above(*pair) for pair in zip(self.figures, other.figures, strict=True))
+        return all(_at_most(*pair) for pair in zip(self.figures, other.figures, strict=True))
 
 
-def _never_above(mine: Number, theirs: Number) -> bool:
+def _at_most(mine: Number, theirs: Number) -> bool:
     lower: Any = mine <= theirs
     return lower if isinstance(lower, bool) else bool(np.all(lower))
 
 
-def _worth_a_look(found: list[_Candidate]) -> list[_Candidate]:
+def _undominated(found: list[_Candidate]) -> list[_Candidate]:
     """Without those that another covers: few are left, and arithmetic on many layouts is what costs time."""
     kept_on: list[_Candidate] = []
     for one in found:
@@ -226,7 +234,7 @@ def _worth_a_look(found: list[_Candidate]) -> list[_Candidate]:
 
 def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidate]:
     """Layers from last to first, with the gathered weights and the gradients under way while each works."""
-    residual, freed = block_input(block, at.job.settings), PerToken()
+    residual, freed = block_input(block, at.job.settings), BytesPerToken()
     linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
     allowed = _SCATTERS if "reduce-scatter" in at.job.settings.overlap else 0
     queue = [(1.0 * weight, 0.0) for weight in reversed(linears)]
@@ -243,9 +251,9 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
         for made in in_flight(layer, before, at.flight):
             yield _Candidate(tokens=made - freed + residual, gathered=gathered, gradients=gradients, tables=tables)
         if isinstance(layer, Attention):
-            again = run_again(layer, at.flight) - freed + residual
+            again = attention_forward_in_flight(layer, at.flight) - freed + residual
             yield _Candidate(tokens=again, gathered=gathered, gradients=entering, tables=tables_entering)
-        freed = freed + kept(layer, before, at.job.settings, at.job.sequence)
+        freed = freed + stored(layer, before, at.job.settings, at.job.sequence)
         queue = queue[-allowed:] if allowed else []
 
 

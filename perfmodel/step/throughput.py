@@ -21,41 +21,41 @@ _HOUR = parse("1 h", "s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Throughput:
     """Figures of one layout or many. Rates are of all devices together; `of_peak`, `of_gemm` are shares of theirs.
 
-    `model_of_peak` is MFU and `hardware_of_peak` HFU, against the advertised dense peak; `hardware_of_gemm` is against
+    `mfu` is MFU and `hfu` HFU, against the advertised dense peak; `gemm_utilization` is against
     the rate that large matrix products were measured to reach. `least`, `most`: seconds of a step if everything
     overlapped, and if nothing did.
     """
 
-    tokens_rate: Number
-    sequences_rate: Number
-    model_rate: Number
-    hardware_rate: Number
-    model_of_peak: Number
-    hardware_of_peak: Number
-    hardware_of_gemm: Number
-    least: Seconds
-    most: Seconds
+    tokens_per_second: Number
+    sequences_per_second: Number
+    model_flops_per_second: Number
+    hardware_flops_per_second: Number
+    mfu: Number
+    hfu: Number
+    gemm_utilization: Number
+    lower_bound: Seconds
+    upper_bound: Seconds
 
 
-def derive(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate) -> Derived:
+def throughput(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate) -> Throughput:
     """All of it from a prediction that knows computation (flat and full fidelity)."""
     step, compute = prediction.step, 0.0 if prediction.compute is None else prediction.compute
     communication = prediction.communication.total
     model, hardware = model_flops(job) / step, needed_flops(job, layout) / step
     share = utilization(job, layout, step)
-    return Derived(
-        tokens_rate=job.batch * job.sequence / step,
-        sequences_rate=job.batch / step,
-        model_rate=model,
-        hardware_rate=hardware,
-        model_of_peak=share,
-        hardware_of_peak=share * (hardware / model),
-        hardware_of_gemm=hardware / (layout.gpus * rate.value),
-        least=np.maximum(compute, communication),
-        most=compute + communication,
+    return Throughput(
+        tokens_per_second=job.batch * job.sequence / step,
+        sequences_per_second=job.batch / step,
+        model_flops_per_second=model,
+        hardware_flops_per_second=hardware,
+        mfu=share,
+        hfu=share * (hardware / model),
+        gemm_utilization=hardware / (layout.gpus * rate.value),
+        lower_bound=np.maximum(compute, communication),
+        upper_bound=compute + communication,
     )
 
 
@@ -65,7 +65,7 @@ def needed_flops(job: Job, layout: Layout) -> Flops:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class TrainingRun:
     """What a number of tokens takes: whole steps, seconds, and hours of all nodes together."""
 
     tokens: int
@@ -74,16 +74,16 @@ class Training:
     node_hours: float
 
 
-def train(job: Job, *, gpus: int, tokens: int, step: float) -> Training:
+def training_run(job: Job, *, gpus: int, tokens: int, step: float) -> TrainingRun:
     """Steps are rounded up, nodes too; the time is that of the steps alone, without start, checkpoints and failures.
 
     >>> from perfmodel import models
     >>> from perfmodel.machines import profiles
     >>> job = Job.of(models.load("gpt-20b"), profiles.load("perlmutter"), batch=2048)
-    >>> found = train(job, gpus=256, tokens=2048 * 2048 * 1000, step=9.0)
+    >>> found = training_run(job, gpus=256, tokens=2048 * 2048 * 1000, step=9.0)
     >>> found.steps, found.time, found.node_hours
     (1000, 9000.0, 160.0)
     """
     steps = math.ceil(tokens / (job.batch * job.sequence))
     nodes = math.ceil(gpus / job.machine.node_devices)
-    return Training(tokens=tokens, steps=steps, time=steps * step, node_hours=nodes * steps * step / _HOUR)
+    return TrainingRun(tokens=tokens, steps=steps, time=steps * step, node_hours=nodes * steps * step / _HOUR)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.step.layer_units import BlockUnits, LayerUnit
 from perfmodel.step.overlap import Mode
-from perfmodel.step.stages import Segment, Stage
 from perfmodel.units import parse
 
 Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
@@ -31,7 +31,7 @@ class Event:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Player:
+class _Simulator:
     """The clock of the compute stream and what the other streams hold."""
 
     mode: Mode
@@ -104,81 +104,81 @@ class _Player:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pass of a stage in the order of execution."""
+    """A pass of a unit in the order of execution."""
 
-    stage: Stage
+    unit: LayerUnit
     kind: Literal["forward", "recompute", "backward"]
     gather: float
 
 
-def play(parts: tuple[Segment, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
+def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
     """The events of one micro-step of a single layout, and its end; the last one sends the gradients over data."""
-    passes = sum(3 * segment.repeat * len(segment.stages) for segment in parts)
+    passes = sum(3 * block.repeat * len(block.units) for block in parts)
     if passes > _MOST_PASSES:
         raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
-    player = _Player(mode=mode)
+    simulator = _Simulator(mode=mode)
     steps = list(_steps(parts, mode))
-    player.put("gathers", f"gather {steps[0].stage.name}", steps[0].gather)
+    simulator.put("gathers", f"gather {steps[0].unit.name}", steps[0].gather)
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        first_event, begin = len(player.events), player.now
+        first_event, begin = len(simulator.events), simulator.now
         if step.kind != "forward":
-            player.turned = player.turned or begin
-            player.gathered += step.gather
-        _forward(player, step) if step.kind != "backward" else _backward(player, step.stage)
-        name, seconds = (f"gather {following.stage.name}", following.gather) if following else ("", 0.0)
-        player.beside_gather(first_event, begin, name, seconds)
+            simulator.turned = simulator.turned or begin
+            simulator.gathered += step.gather
+        _forward(simulator, step) if step.kind != "backward" else _backward(simulator, step.unit)
+        name, seconds = (f"gather {following.unit.name}", following.gather) if following else ("", 0.0)
+        simulator.beside_gather(first_event, begin, name, seconds)
         if step.kind == "backward":
-            _send(player, step.stage, last=last)
-    player.finish()
+            _send(simulator, step.unit, last=last)
+    simulator.finish()
     if last and "data" not in mode.overlap:
-        for segment in parts:
-            for stage in segment.stages:
-                player.put("data", f"reduce {segment.repeat} x {stage.name}", float(segment.repeat * stage.data))
-    return player.events, player.now
+        for block in parts:
+            for unit in block.units:
+                simulator.put("data", f"reduce {block.repeat} x {unit.name}", float(block.repeat * unit.data))
+    return simulator.events, simulator.now
 
 
-def _send(player: _Player, stage: Stage, *, last: bool) -> None:
+def _send(simulator: _Simulator, unit: LayerUnit, *, last: bool) -> None:
     """What a backward pass has to send: behind its back, or before the next."""
-    scatter = player.queue if "reduce-scatter" in player.mode.overlap else player.put
-    scatter("scatters", f"scatter {stage.name}", float(stage.scatter))
-    if last and "data" in player.mode.overlap:
-        player.queue("data", f"reduce {stage.name}", float(stage.data))
+    scatter = simulator.queue if "reduce-scatter" in simulator.mode.overlap else simulator.put
+    scatter("scatters", f"scatter {unit.name}", float(unit.scatter))
+    if last and "data" in simulator.mode.overlap:
+        simulator.queue("data", f"reduce {unit.name}", float(unit.data))
 
 
-def _steps(parts: tuple[Segment, ...], mode: Mode) -> Iterator[_Step]:
+def _steps(parts: tuple[BlockUnits, ...], mode: Mode) -> Iterator[_Step]:
     """All passes of a micro-step in order, repeats written out."""
-    for segment in parts:
-        for _ in range(segment.repeat):
-            yield from (_Step(stage, "forward", float(stage.gather)) for stage in segment.stages)
-    for segment in reversed(parts):
-        for _ in range(segment.repeat):
-            yield from _steps_back(segment, mode)
+    for block in parts:
+        for _ in range(block.repeat):
+            yield from (_Step(unit, "forward", float(unit.gather)) for unit in block.units)
+    for block in reversed(parts):
+        for _ in range(block.repeat):
+            yield from _steps_back(block, mode)
 
 
-def _steps_back(segment: Segment, mode: Mode) -> Iterator[_Step]:
-    """A turn of a segment in the backward pass; embedding and head keep the table that they gathered."""
-    if segment.checkpointed and float(mode.passes.full):
-        for stage in segment.stages:
-            yield _Step(stage, "recompute", float(mode.passes.gather_again * stage.gather))
-    for stage in reversed(segment.stages):
-        yield _Step(stage, "backward", float(mode.passes.gather_back * stage.gather) if segment.checkpointed else 0.0)
+def _steps_back(block: BlockUnits, mode: Mode) -> Iterator[_Step]:
+    """A turn of a block in the backward pass; embedding and head keep the table that they gathered."""
+    if block.checkpointed and float(mode.passes.full):
+        for unit in block.units:
+            yield _Step(unit, "recompute", float(mode.passes.gather_again * unit.gather))
+    for unit in reversed(block.units):
+        yield _Step(unit, "backward", float(mode.passes.gather_back * unit.gather) if block.checkpointed else 0.0)
 
 
-def _forward(player: _Player, step: _Step) -> None:
-    player.put("compute", f"{step.kind} {step.stage.name}", float(step.stage.forward))
-    player.put("collectives", f"reduce {step.stage.name}", float(step.stage.reduce))
+def _forward(simulator: _Simulator, step: _Step) -> None:
+    simulator.put("compute", f"{step.kind} {step.unit.name}", float(step.unit.forward))
+    simulator.put("collectives", f"reduce {step.unit.name}", float(step.unit.reduce))
 
 
-def _backward(player: _Player, stage: Stage) -> None:
-    player.put("collectives", f"gather gradient {stage.name}", float(stage.wait))
-    player.put("compute", f"recompute attention {stage.name}", float(player.mode.passes.selective * stage.again))
-    player.put("compute", f"input gradient {stage.name}", float(stage.input_gradient))
-    player.both(
-        ("compute", f"weight gradient {stage.name}", float(stage.weight_gradient)),
-        ("collectives", f"reduce gradient {stage.name}", float(stage.reduce_back)),
+def _backward(simulator: _Simulator, unit: LayerUnit) -> None:
+    simulator.put("collectives", f"gather gradient {unit.name}", float(unit.wait))
+    simulator.put("compute", f"recompute attention {unit.name}", float(simulator.mode.passes.selective * unit.again))
+    simulator.put("compute", f"input gradient {unit.name}", float(unit.input_gradient))
+    simulator.both(
+        ("compute", f"weight gradient {unit.name}", float(unit.weight_gradient)),
+        ("collectives", f"reduce gradient {unit.name}", float(unit.reduce_back)),
         "all-reduce",
     )
-    player.put("compute", f"backward before {stage.name}", float(stage.others_back))
+    simulator.put("compute", f"backward before {unit.name}", float(unit.others_back))
 
 
 def chrome_trace(events: list[Event], of: Mapping[str, object]) -> dict[str, object]:

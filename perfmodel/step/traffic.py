@@ -85,7 +85,7 @@ def traffic(job: Job, layout: Layout) -> Traffic:
     return Traffic(layers=tuple(layers(job, layout, groups)), ending=tuple(_ending(job, layout, groups)))
 
 
-def communicate(job: Job, layout: Layout) -> Communication:
+def communication_time(job: Job, layout: Layout) -> Communication:
     """Seconds of communication of a step on one layout or many."""
     return traffic(job, layout).communication()
 

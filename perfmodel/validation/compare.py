@@ -20,7 +20,7 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
 from perfmodel.search.search import Space, rank
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import step_time
 from perfmodel.validation.measured_steps import MeasuredStep, Reading, shape_of
 from perfmodel.validation.scores import Order, Sizes
@@ -182,7 +182,7 @@ def _predicted(job: Job, rows: list[MeasuredStep], problems: dict[int, str]) -> 
         layouts = _layouts(stated)
         rules = (*grid_rules(job), micro_batch_rule(job))
         broken = first_broken(rules, layouts)
-        times, memory = step_time(job, layouts), occupy(job, layouts).total
+        times, memory = step_time(job, layouts), memory_per_device(job, layouts).total
         for number, row in enumerate(stated):
             layout = layouts.take(number)
             if broken[number] < len(rules):

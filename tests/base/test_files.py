@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.files import alone, check_writable, write_whole
+from perfmodel.files import check_writable, exclusive, write_whole
 
 
 def mode(path):
@@ -74,7 +74,7 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path, name
 def test_two_do_not_write_to_one_file_at_once(tmp_path):
     path = tmp_path / "results"
     refusal = pytest.raises(PerfmodelError, match=r"another measurement writes to .*results now")
-    with alone(path, "measurement"), refusal, alone(path, "measurement"):
+    with exclusive(path, "measurement"), refusal, exclusive(path, "measurement"):
         pass
-    with alone(path, "measurement"):
+    with exclusive(path, "measurement"):
         assert path.exists()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfmodel.numerics import ascending, divisors, kendall, ranks, spearman
+from perfmodel.numerics import divisors, isotonic, kendall, ranks, spearman
 
 NUMBERS = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=12)
 
@@ -22,17 +22,17 @@ def test_a_large_power_of_two_has_few_divisors():
 
 @given(NUMBERS)
 def test_what_ascends_never_falls_and_stays_as_it_is(values):
-    found = ascending(np.array(values))
+    found = isotonic(np.array(values))
     assert np.all(np.diff(found) >= 0)
-    assert ascending(found).tolist() == found.tolist()
-    assert ascending(np.sort(values)).tolist() == sorted(values)
+    assert isotonic(found).tolist() == found.tolist()
+    assert isotonic(np.sort(values)).tolist() == sorted(values)
 
 
 def test_a_gross_outlier_changes_nothing_but_itself():
     times = np.arange(1.0, 10.0)
     disturbed = times.copy()
     disturbed[3] = 1e6
-    assert (ascending(disturbed) != times).sum() <= 1
+    assert (isotonic(disturbed) != times).sum() <= 1
 
 
 @given(NUMBERS)

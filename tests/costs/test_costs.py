@@ -4,7 +4,7 @@ import pytest
 
 from machines import machine
 from perfmodel.costs.collective import Link, ProtocolLink
-from perfmodel.costs.costs import CERTAIN, Costs, Factors
+from perfmodel.costs.costs import NO_UNCERTAINTY, Costs, Factors
 
 
 def costs(where=None, fidelity="full"):
@@ -35,5 +35,5 @@ def test_every_rate_and_latency_follows_its_factor():
 
 
 def test_nothing_is_uncertain_by_default():
-    assert set(CERTAIN.__dataclass_fields__) == set(Factors.__dataclass_fields__)
-    assert all(getattr(CERTAIN, name) == 0 for name in Factors.__dataclass_fields__)
+    assert set(NO_UNCERTAINTY.__dataclass_fields__) == set(Factors.__dataclass_fields__)
+    assert all(getattr(NO_UNCERTAINTY, name) == 0 for name in Factors.__dataclass_fields__)

@@ -15,7 +15,7 @@ from perfmodel.costs.interpolated import measured_tables, origin
 from perfmodel.costs.nccl import Constants, all_gather, route
 from perfmodel.machines import profiles
 from perfmodel.machines.collective_times import TimingRow
-from perfmodel.numerics import ascending
+from perfmodel.numerics import isotonic
 from perfmodel.units import parse
 
 MEASURED = profiles.load_file(GOLDEN / "perlmutter-measured.yaml")
@@ -51,18 +51,18 @@ def known(held, sent):
 def test_a_table_gives_back_its_entries():
     for row in GATHER.timings.rows:
         for size, time in zip(GATHER.timings.sizes, row.times, strict=True):
-            assert known(GATHER.held(groups(4 * row.nodes)), size) == pytest.approx(time, rel=1e-12)
+            assert known(GATHER.match(groups(4 * row.nodes)), size) == pytest.approx(time, rel=1e-12)
 
 
 def test_what_lies_between_is_interpolated_by_logarithms():
     # 8 nodes between 4 and 16, 2 MiB between 1 and 4: both half-way, so the geometric mean of four times.
-    found = known(GATHER.held(groups(32)), 2 * MEBI)
+    found = known(GATHER.match(groups(32)), 2 * MEBI)
     assert found == pytest.approx((0.22e-3 * 0.35e-3 * 0.53e-3 * 0.80e-3) ** 0.25, rel=1e-12)
 
 
 @given(st.integers(16, 1024), st.floats(MEBI, 1024 * MEBI))
 def test_what_lies_between_is_between_its_neighbours(size, sent):
-    there = known(GATHER.held(groups(4 * (size // 4))), sent)
+    there = known(GATHER.match(groups(4 * (size // 4))), sent)
     times = [time for row in GATHER.timings.rows for time in row.times]
     assert min(times) * (1 - 1e-12) <= there <= max(times) * (1 + 1e-12)
 
@@ -91,23 +91,23 @@ def test_what_lies_between_is_between_its_neighbours(size, sent):
     ],
 )
 def test_a_table_holds_for_groups_as_measured_and_for_no_others(table, size, inner, there):
-    override = known(table.held(groups(size, inner, gpus=4096)), 8 * MEBI)
+    override = known(table.match(groups(size, inner, gpus=4096)), 8 * MEBI)
     assert bool(override != -1.0) is there
 
 
 def test_one_node_and_several_are_never_mixed():
     alone, pair = groups(2, 2), groups(4, 2)
-    assert known(INSIDE.held(alone), MEBI) == pytest.approx(60e-6)
-    assert known(ACROSS.held(pair), MEBI) == pytest.approx(0.2e-3)
+    assert known(INSIDE.match(alone), MEBI) == pytest.approx(60e-6)
+    assert known(ACROSS.match(pair), MEBI) == pytest.approx(0.2e-3)
     assert (len(INSIDE.nodes), len(ACROSS.nodes)) == (1, 2)
 
 
 def test_one_rank_is_no_group():
-    assert not len(PAIR.held(groups(1)).rows)
+    assert not len(PAIR.match(groups(1)).rows)
 
 
 def test_beyond_its_sizes_a_table_goes_on_as_the_formula_does_from_there():
-    held = GATHER.held(groups(16))
+    held = GATHER.match(groups(16))
     smaller, larger = formula(MEBI / 2) / formula(MEBI), formula(2048 * MEBI) / formula(1024 * MEBI)
     assert known(held, MEBI / 2) == pytest.approx(0.22e-3 * smaller)
     assert known(held, 2048 * MEBI) == pytest.approx(16.25e-3 * larger)
@@ -122,7 +122,7 @@ def overridden(held, sent, along):
 @given(st.sampled_from([8, 16, 24, 64, 900, 1024, 4096]), SIZES, st.floats(1, 100))
 def test_more_bytes_are_never_faster(size, sent, factor):
     along = groups(size)
-    held = GATHER.held(along)
+    held = GATHER.match(along)
     small, large = (overridden(held, bytes_, along) for bytes_ in (sent, factor * sent))
     assert large >= small * (1 - 1e-12)
 
@@ -134,28 +134,28 @@ def test_a_row_of_a_batch_equals_the_single_call(shapes, sent):
     sent = sent * np.arange(1, len(shapes) + 1)
     many = groups(sizes, inner, gpus=65536)
     for table in (GATHER, ACROSS):
-        rows = overridden(table.held(many), sent, many)
+        rows = overridden(table.match(many), sent, many)
         for row, (size, stride) in enumerate(zip(sizes.tolist(), inner.tolist(), strict=True)):
             along, one = groups(size, stride, gpus=65536), float(sent[row])
-            assert rows[row] == overridden(table.held(along), one, along)
+            assert rows[row] == overridden(table.match(along), one, along)
 
 
 def test_one_group_may_send_many_sizes():
     sent = np.array([MEBI / 2, MEBI, 3 * MEBI, 2048 * MEBI])
     along = groups(16)
-    rows = overridden(GATHER.held(along), sent, along)
-    assert rows.tolist() == [overridden(GATHER.held(along), one, along) for one in sent]
+    rows = overridden(GATHER.match(along), sent, along)
+    assert rows.tolist() == [overridden(GATHER.match(along), one, along) for one in sent]
 
 
 def test_a_time_above_that_of_a_larger_size_is_taken_for_noise():
     # RCCL's reduce-scatter on 256 devices of Frontier: 21.78 ms for 1 MiB, 2.23 for 4 (same source).
     noisy = changed(GATHER, rows=(TimingRow(4, (21.78e-3, 2.23e-3, 4.38e-3, 6.95e-3, 7.96e-3, 14.51e-3)),))
-    assert known(noisy.held(groups(16)), MEBI) == pytest.approx(2.23e-3)
+    assert known(noisy.match(groups(16)), MEBI) == pytest.approx(2.23e-3)
 
 
 def test_slower_measurements_make_slower_calls():
     for sent in (MEBI, 5 * MEBI, 1024 * MEBI):
-        was, now = (known(table.held(groups(40)), sent) for table in (GATHER, changed(GATHER, 2.0)))
+        was, now = (known(table.match(groups(40)), sent) for table in (GATHER, changed(GATHER, 2.0)))
         assert now == pytest.approx(2 * was)
 
 
@@ -190,7 +190,7 @@ def least_distance(values):
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=9).map(lambda values: np.array(values, dtype=float)))
 def test_noise_is_evened_out_by_isotonic_median_regression(values):
-    found = ascending(values)
+    found = isotonic(values)
     assert (np.diff(found) >= 0).all()
     assert np.abs(found - values).sum() == pytest.approx(least_distance(values))
 
@@ -200,5 +200,5 @@ def test_one_call_that_happened_to_be_fast_does_not_make_all_smaller_ones_fast()
     sizes, times = tuple(2.0**power for power in (10, 12, 14, 16, 24)), (4e-3, 4.2e-3, 4.1e-3, 2e-3, 9e-3)
     rows = (TimingRow(1, times),)
     table = INSIDE.of(replace(INSIDE.timings, sizes=sizes, rows=rows), rows)
-    found = [float(known(table.held(groups(2, 2)), size)) for size in sizes]
+    found = [float(known(table.match(groups(2, 2)), size)) for size in sizes]
     assert found == pytest.approx([4e-3, 4.1e-3, 4.1e-3, 4.1e-3, 9e-3])

@@ -5,7 +5,7 @@ import pytest
 
 from perfmodel.costs import kernels
 from perfmodel.costs.gemm import FLASH_2, Chip, LayerTimes, gemm, linear, waves
-from perfmodel.costs.kernels import Part, device_times, issued, layer_times
+from perfmodel.costs.kernels import DeviceShare, device_times, kernel_counts, layer_times
 from perfmodel.machines import profiles
 from perfmodel.models.layers import Activation, Attention, Embedding, Head, Linear, Norm
 
@@ -86,7 +86,7 @@ def test_the_three_products_of_a_layer():
 
 
 def test_x_splits_the_outputs_of_a_normal_layer_and_y_its_inputs():
-    part = Part(rows=8192, sequence=2048, x=4, y=2)
+    part = DeviceShare(rows=8192, sequence=2048, x=4, y=2)
     products = linear(rows=8192, inputs=2048, outputs=3072, chip=A100)
     found = device_times(Linear(name="qkv", inputs=4096, outputs=12288, bias=False), part=part, chip=A100)
     assert times(found) == pytest.approx(times(products))
@@ -100,8 +100,8 @@ def test_x_splits_the_outputs_of_a_normal_layer_and_y_its_inputs():
 
 
 def test_dropout_adds_its_mask_to_the_residual():
-    dropped = kernels.residual(elements=1e9, part=Part(rows=1, sequence=1, dropout=True), chip=A100)
-    plain = kernels.residual(elements=1e9, part=Part(rows=1, sequence=1), chip=A100)
+    dropped = kernels.residual(elements=1e9, part=DeviceShare(rows=1, sequence=1, dropout=True), chip=A100)
+    plain = kernels.residual(elements=1e9, part=DeviceShare(rows=1, sequence=1), chip=A100)
     assert (dropped.forward - plain.forward) * A100.memory == pytest.approx(1e9)
     assert (dropped.input_gradient - plain.input_gradient) * A100.memory == pytest.approx(3e9)
 
@@ -116,7 +116,7 @@ def test_dropout_adds_its_mask_to_the_residual():
     ],
 )
 def test_other_layers_are_bytes_over_bandwidth(layer, forward, backward):
-    found = device_times(layer, part=Part(rows=8192, sequence=1024), chip=A100)
+    found = device_times(layer, part=DeviceShare(rows=8192, sequence=1024), chip=A100)
     one = 2 * 8192 * 1024 / A100.memory
     assert (found.forward, found.backward) == pytest.approx((forward * one, backward * one))
 
@@ -124,7 +124,7 @@ def test_other_layers_are_bytes_over_bandwidth(layer, forward, backward):
 def test_flash_attention_computes_the_causal_half_at_its_share_of_the_rate():
     layer, part = (
         Attention(name="attention", heads=16, kv_heads=16, head_dim=128),
-        Part(rows=65536, sequence=65536, x=2),
+        DeviceShare(rows=65536, sequence=65536, x=2),
     )
     found = kernels.flash(layer, part=part, chip=A100)
     useful = 0.5 * 4 * 16 / 2 * 128 * 65536 * 65536
@@ -133,7 +133,7 @@ def test_flash_attention_computes_the_causal_half_at_its_share_of_the_rate():
 
 
 def test_heads_of_64_are_a_little_slower_than_heads_of_128():
-    part = Part(rows=8192, sequence=2048)
+    part = DeviceShare(rows=8192, sequence=2048)
     narrow = kernels.flash(Attention(name="attention", heads=32, kv_heads=32, head_dim=64), part=part, chip=A100)
     wide = kernels.flash(Attention(name="attention", heads=16, kv_heads=16, head_dim=128), part=part, chip=A100)
     assert narrow.forward / wide.forward == pytest.approx(1 / 0.9)
@@ -142,15 +142,15 @@ def test_heads_of_64_are_a_little_slower_than_heads_of_128():
 def test_materialized_scores_pass_through_memory():
     layer = Attention(name="attention", heads=16, kv_heads=16, head_dim=1024)
     slow = replace(A100, memory=1e9)  # so slow that the products wait for memory too
-    found = kernels.materialized(layer, part=Part(rows=8192, sequence=1024, dropout=True), chip=slow)
+    found = kernels.materialized(layer, part=DeviceShare(rows=8192, sequence=1024, dropout=True), chip=slow)
     one = 2 * 8192 * 16 * 1024 / slow.memory
     assert (found.forward, found.backward) == pytest.approx((6.5 * one, 9.5 * one))
-    found = kernels.materialized(layer, part=Part(rows=8192, sequence=1024), chip=slow)
+    found = kernels.materialized(layer, part=DeviceShare(rows=8192, sequence=1024), chip=slow)
     assert (found.forward, found.backward) == pytest.approx((4 * one, 7 * one))
 
 
 def test_the_head_pays_for_a_padded_vocabulary_and_a_loss_in_fp32():
-    part = Part(rows=4096, sequence=2048)
+    part = DeviceShare(rows=4096, sequence=2048)
     layer = Head(name="head", vocabulary=50257, width=1024)
     found = device_times(layer, part=part, chip=A100, vocabulary=51200)
     products = linear(rows=4096, inputs=1024, outputs=51200, chip=A100)
@@ -162,11 +162,11 @@ def test_the_head_pays_for_a_padded_vocabulary_and_a_loss_in_fp32():
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 def test_no_pass_is_faster_than_its_kernels_are_issued(layer):
     slow = replace(A100, host=1.0)
-    found = layer_times(layer, part=Part(rows=64, sequence=64), chip=slow)
-    forward, backward = issued(layer, attention="flash")
+    found = layer_times(layer, part=DeviceShare(rows=64, sequence=64), chip=slow)
+    forward, backward = kernel_counts(layer, attention="flash")
     assert (found.forward, found.backward) == (forward, backward)
-    quick = layer_times(layer, part=Part(rows=8192, sequence=2048), chip=A100)
-    assert times(quick) == times(device_times(layer, part=Part(rows=8192, sequence=2048), chip=A100))
+    quick = layer_times(layer, part=DeviceShare(rows=8192, sequence=2048), chip=A100)
+    assert times(quick) == times(device_times(layer, part=DeviceShare(rows=8192, sequence=2048), chip=A100))
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
@@ -174,10 +174,10 @@ def test_a_row_of_a_batch_is_the_single_call_exactly(layer):
     chip = replace(A100, host=42e-6)
     x, y, rows = np.array([1, 2, 4, 8]), np.array([8, 1, 2, 3]), np.array([512.0, 2048.0, 8192.0, 1e5])
     for attention in ("flash", "materialized"):
-        part = Part(rows=rows, sequence=2048, x=x, y=y, attention=attention, dropout=True)
+        part = DeviceShare(rows=rows, sequence=2048, x=x, y=y, attention=attention, dropout=True)
         batch = layer_times(layer, part=part, chip=chip, vocabulary=51200)
         for i in range(4):
-            single = Part(
+            single = DeviceShare(
                 rows=float(rows[i]), sequence=2048, x=int(x[i]), y=int(y[i]), attention=attention, dropout=True
             )
             alone = layer_times(layer, part=single, chip=chip, vocabulary=51200)
@@ -190,7 +190,7 @@ def test_a_better_device_is_never_slower(faster):
     slow = replace(A100, host=42e-6)
     for layer in LAYERS:
         for rows in (64, 1024, 65536):
-            part = Part(rows=rows, sequence=1024)
+            part = DeviceShare(rows=rows, sequence=1024)
             before, after = (layer_times(layer, part=part, chip=c) for c in (slow, replace(slow, **faster)))
             assert all(new <= old for new, old in zip(times(after), times(before), strict=True))
 
@@ -206,7 +206,7 @@ def test_a_chip_takes_the_profile_s_sustained_rates():
 def test_weights_in_another_format_are_cast_before_the_two_products_that_they_are_in():
     layer = Linear(name="qkv", inputs=4096, outputs=12288, bias=False)
     plain, mixed = (
-        kernels.projection(layer, part=Part(rows=8192, sequence=2048, x=2, y=2, weight=size), chip=A100)
+        kernels.projection(layer, part=DeviceShare(rows=8192, sequence=2048, x=2, y=2, weight=size), chip=A100)
         for size in (2, 4)
     )
     casting = 4096 * 12288 / 4 * 6 / A100.memory

@@ -9,7 +9,7 @@ from machines import GOLDEN, job
 from perfmodel.errors import FileProblems
 from perfmodel.machines import profiles, template
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.traffic import communicate
+from perfmodel.step.traffic import communication_time
 from perfmodel.units import parse
 
 FILE = GOLDEN / "perlmutter-measured.yaml"
@@ -110,7 +110,7 @@ def test_tables_count_at_full_fidelity_only():
     with_tables, without = profiles.load_file(FILE), profiles.load("perlmutter")
     for fidelity, same in (("paper", True), ("flat", True), ("full", False)):
         sent = [
-            communicate(job(where=where, fidelity=fidelity), Layout(x=1, y=1, z=16, data=1))
+            communication_time(job(where=where, fidelity=fidelity), Layout(x=1, y=1, z=16, data=1))
             for where in (with_tables, without)
         ]
         assert (sent[0] == sent[1]) is same, fidelity

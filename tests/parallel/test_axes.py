@@ -5,7 +5,7 @@ import pytest
 
 from perfmodel.errors import UsageError
 from perfmodel.parallel import axes
-from perfmodel.parallel.axes import AXES, KINDS, MEMBERS, SENDING, Shape, read_sizes
+from perfmodel.parallel.axes import AXES, COMMUNICATION_GROUPS, KINDS, MEMBERS, Shape, read_sizes
 
 
 def test_the_groups_of_today_are_the_paper_s():
@@ -14,7 +14,7 @@ def test_the_groups_of_today_are_the_paper_s():
     assert axes.WEIGHT_AXES == ("z",)
     assert axes.BATCH_AXES == ("z", "data")
     assert axes.REPLICA_AXES == ("data",)
-    assert SENDING == ("x", "y", "z", "data", "xy")
+    assert COMMUNICATION_GROUPS == ("x", "y", "z", "data", "xy")
 
 
 def test_every_axis_of_the_batch_is_summed_over_once_by_gathering_or_by_replicas():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfmodel.machines.domains import contained
-from perfmodel.parallel.axes import SENDING
+from perfmodel.parallel.axes import COMMUNICATION_GROUPS
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.ranks import first_group, groups, members_with, rank_array
@@ -66,7 +66,7 @@ def test_groups_of_the_innermost_axis_are_neighbours():
         assert set(np.diff(groups(layout, innermost), axis=1).ravel().tolist()) <= {1}
 
 
-@pytest.mark.parametrize("group", SENDING)
+@pytest.mark.parametrize("group", COMMUNICATION_GROUPS)
 @pytest.mark.parametrize("placement", [0, 1, 5, 17])
 def test_the_group_of_a_rank_is_the_one_of_all_groups_that_it_is_in(group, placement):
     layout = Layout(x=2, y=3, z=4, data=2, placement=placement)
@@ -75,7 +75,7 @@ def test_the_group_of_a_rank_is_the_one_of_all_groups_that_it_is_in(group, place
         assert sorted(members_with(layout, group, rank).tolist()) == of[rank]
 
 
-@pytest.mark.parametrize("group", SENDING)
+@pytest.mark.parametrize("group", COMMUNICATION_GROUPS)
 @pytest.mark.parametrize("devices", [1, 4, 6, 8])
 def test_a_group_crosses_nodes_where_the_model_says_so(group, devices):
     grids = placed(48, tuple(range(24)))

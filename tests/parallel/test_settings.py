@@ -11,7 +11,7 @@ from perfmodel.models.layers import Linear
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import CONTENTION, HOST_TIME, OPTIMIZERS, Settings
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.traffic import traffic
 
 NAMES = ("activation_bytes", "weight_bytes", "gradient_bytes")
@@ -39,7 +39,7 @@ def test_a_size_that_the_user_gives_holds_in_every_format(name):
 def test_a_job_in_fp32_holds_and_sends_twice_the_bytes():
     single, half = (job(where=with_rates(dtype)) for dtype in ("fp32", "bf16"))
     layout = Layout(x=1, y=2, z=2, data=1)
-    double, plain = occupy(single, layout), occupy(half, layout)
+    double, plain = memory_per_device(single, layout), memory_per_device(half, layout)
     assert double.weights == 2 * plain.weights
     assert double.gathered_weights == 2 * plain.gathered_weights
     for ours, theirs in zip(traffic(single, layout), traffic(half, layout), strict=True):
@@ -50,16 +50,16 @@ def test_a_job_in_fp32_holds_and_sends_twice_the_bytes():
 def test_weights_in_fp32_need_no_master_copy():
     model = linears(Linear(name="layer", inputs=64, outputs=64, bias=False))
     for name, optimizer in OPTIMIZERS.items():
-        found = occupy(job(model, with_rates("fp32"), optimizer=name), Layout(x=1, y=1, z=1, data=1))
+        found = memory_per_device(job(model, with_rates("fp32"), optimizer=name), Layout(x=1, y=1, z=1, data=1))
         assert found.optimizer == 4096 * (optimizer.state - optimizer.copy)
-    assert occupy(job(model, with_rates("fp32")), Layout(x=1, y=1, z=1, data=1)).optimizer == 4096 * 8
+    assert memory_per_device(job(model, with_rates("fp32")), Layout(x=1, y=1, z=1, data=1)).optimizer == 4096 * 8
 
 
 def test_settings_that_are_decided_stay_as_they_are_in_another_job():
     question = job(where=with_rates("fp32"))
     again = Job.of(gpt(), machine(), batch=64, settings=question.settings)
     assert again.settings.weight_bytes == 4
-    assert Settings().sized("bf16") == Settings(weight_bytes=2).sized("fp16")
+    assert Settings().resolve("bf16") == Settings(weight_bytes=2).resolve("fp16")
 
 
 @pytest.mark.parametrize("contention", [-0.1, 1.1, float("nan")])

@@ -20,9 +20,9 @@ from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.flops import compute_time
-from perfmodel.step.memory import Memory, occupy
+from perfmodel.step.memory import Memory, memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communicate, traffic
+from perfmodel.step.traffic import communication_time, traffic
 
 MODELS = (
     gpt(),
@@ -124,7 +124,7 @@ def test_row_i_of_the_rules_is_the_single_call_exactly(question, many):
 
 @given(JOBS, st.integers(1, 5))
 def test_one_rank_communicates_nothing(question, micro_batch):
-    assert communicate(question, Layout(x=1, y=1, z=1, data=1, micro_batch=micro_batch)).total == 0
+    assert communication_time(question, Layout(x=1, y=1, z=1, data=1, micro_batch=micro_batch)).total == 0
 
 
 @given(JOBS, one_layout())
@@ -137,7 +137,7 @@ def test_only_split_axes_communicate(question, layout):
 
 @given(JOBS, one_layout())
 def test_terms_add_up_to_the_total_and_to_the_sum_of_the_collectives(question, layout):
-    found = communicate(question, layout)
+    found = communication_time(question, layout)
     assert sum(terms(found).values()) == pytest.approx(found.total)
     assert sum(collective.total for collective in traffic(question, layout)) == pytest.approx(found.total)
 
@@ -152,9 +152,11 @@ def test_more_bytes_are_never_cheaper_in_time_or_memory(question, layout, name, 
     settings = replace(question.settings, data_gradient_bytes=question.settings.sent_gradient_bytes)
     larger = replace(settings, **{name: factor * getattr(settings, name)})
     lean, fat = (replace(question, settings=chosen) for chosen in (settings, larger))
-    before, after = terms(communicate(lean, layout)), terms(communicate(fat, layout))
+    before, after = terms(communication_time(lean, layout)), terms(communication_time(fat, layout))
     assert all(after[term] >= before[term] for term in before)
-    assert occupy(fat, layout).total >= occupy(lean, layout).total * (1 - 1e-9)  # terms are those of the fullest moment
+    assert memory_per_device(fat, layout).total >= memory_per_device(lean, layout).total * (
+        1 - 1e-9
+    )  # terms are those of the fullest moment
 
 
 @given(size=st.integers(1, 4096), buffer=st.floats(0, 1e15), bandwidth=st.floats(1, 1e13))
@@ -190,8 +192,8 @@ LINEARS = st.sampled_from(MODELS[3:])
 def test_exchanging_x_and_y_with_their_places_and_the_layers_roles_changes_nothing(model, where, layout):
     mirrored = replace(layout.exchanged(), placement=exchanged_order(layout.placement))
     here, there = job(model, where), job(flipped(model), where)
-    assert communicate(there, mirrored).total == pytest.approx(communicate(here, layout).total, rel=1e-12)
-    mine, theirs = occupy(here, layout), occupy(there, mirrored)
+    assert communication_time(there, mirrored).total == pytest.approx(communication_time(here, layout).total, rel=1e-12)
+    mine, theirs = memory_per_device(here, layout), memory_per_device(there, mirrored)
     assert theirs.weights == pytest.approx(mine.weights)
     assert theirs.activations == pytest.approx(mine.activations)
 
@@ -199,7 +201,9 @@ def test_exchanging_x_and_y_with_their_places_and_the_layers_roles_changes_nothi
 @given(LINEARS, st.sampled_from(MACHINES), one_layout())
 def test_at_paper_fidelity_it_holds_without_moving_the_places(model, where, layout):
     here, there = (job(chosen, where, fidelity="paper") for chosen in (model, flipped(model)))
-    assert communicate(there, layout.exchanged()).total == pytest.approx(communicate(here, layout).total, rel=1e-12)
+    assert communication_time(there, layout.exchanged()).total == pytest.approx(
+        communication_time(here, layout).total, rel=1e-12
+    )
 
 
 @given(jobs("flat", "paper"), one_layout(), st.floats(1e-3, 1e3))
@@ -209,7 +213,7 @@ def test_below_full_fidelity_scaling_bytes_and_bandwidths_together_changes_nothi
     settings = replace(settings, **sizes, data_gradient_bytes=factor * settings.sent_gradient_bytes)
     rates = {name: factor * getattr(bandwidths, name) for name in ("inside", "between", "links")}
     scaled = with_bandwidths(replace(question, settings=settings), **rates)
-    before, after = communicate(question, layout), communicate(scaled, layout)
+    before, after = communication_time(question, layout), communication_time(scaled, layout)
     for name in ("weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce"):
         assert getattr(after, name) == pytest.approx(getattr(before, name))
 
@@ -217,7 +221,7 @@ def test_below_full_fidelity_scaling_bytes_and_bandwidths_together_changes_nothi
 @given(JOBS, one_layout(), st.sampled_from(["inside", "between"]), st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(question, layout, name, factor):
     faster = with_bandwidths(question, **{name: factor * getattr(question.costs.bandwidths, name)})
-    before, after = communicate(question, layout), communicate(faster, layout)
+    before, after = communication_time(question, layout), communication_time(faster, layout)
     assert all(after_ <= before_ for before_, after_ in zip(terms(before).values(), terms(after).values(), strict=True))
 
 
@@ -290,7 +294,7 @@ def test_what_is_stored_never_grows_as_an_axis_grows(question, layout, axis, fac
     """Not what is gathered (from Z = 2 on) nor communicators; what tokens take is of the fullest moment."""
     question = replace(question, settings=replace(question.settings, vocabulary_multiple=0))  # padding grows with x y
     finer = replace(layout, **{axis: factor * getattr(layout, axis)})
-    before, after = occupy(question, layout), occupy(question, finer)
+    before, after = memory_per_device(question, layout), memory_per_device(question, finer)
     for name in ("weights", "gradients", "optimizer"):
         assert getattr(after, name) <= getattr(before, name) * (1 + 1e-9), name
     if layout.z > 1:
@@ -300,7 +304,7 @@ def test_what_is_stored_never_grows_as_an_axis_grows(question, layout, axis, fac
 @given(JOBS, one_layout())
 def test_data_parallel_ranks_hold_copies(question, layout):
     more = replace(layout, data=2 * layout.data)
-    before, after = terms(occupy(question, layout)), terms(occupy(question, more))
+    before, after = terms(memory_per_device(question, layout)), terms(memory_per_device(question, more))
     del before["communicators"], after["communicators"]
     assert before == after
 
@@ -322,7 +326,7 @@ def test_parts_add_up_to_the_whole_with_what_is_replicated_counted_once_a_copy(q
 
 @given(JOBS, one_layout())
 def test_memory_terms_are_positive_and_add_up(question, layout):
-    found = occupy(question, layout)
+    found = memory_per_device(question, layout)
     assert all(value >= 0 for value in terms(found).values())
     assert found.total == pytest.approx(sum(terms(found).values()), rel=1e-12)
     assert [field.name for field in fields(Memory)] == list(terms(found))
@@ -331,7 +335,7 @@ def test_memory_terms_are_positive_and_add_up(question, layout):
 @given(JOBS, one_layout())
 def test_more_recomputation_never_keeps_more_and_never_computes_less(question, layout):
     modes = [replace(layout, recompute=index) for index in range(len(RECOMPUTES))]
-    kept = [occupy(question, mode).activations for mode in modes]
+    kept = [memory_per_device(question, mode).activations for mode in modes]
     work = [compute_time(question, mode, question.costs.rate) for mode in modes]
     assert kept[0] >= kept[1] >= kept[2] * (1 - 1e-12)
     assert work[0] <= work[1] <= work[2]
@@ -340,18 +344,18 @@ def test_more_recomputation_never_keeps_more_and_never_computes_less(question, l
 @given(JOBS, one_layout(), st.integers(0, 2))
 def test_more_caching_never_holds_less_and_never_gathers_more(question, layout, recompute):
     modes = [replace(layout, recompute=recompute, weight_cache=index) for index in range(len(WEIGHT_CACHES))]
-    gathered = [communicate(question, mode).weight_gather for mode in modes]
+    gathered = [communication_time(question, mode).weight_gather for mode in modes]
     assert gathered[0] >= gathered[1] >= gathered[2]
-    held = [occupy(question, mode).gathered_weights for mode in modes]
+    held = [memory_per_device(question, mode).gathered_weights for mode in modes]
     assert held[0] <= held[1] <= held[2]
 
 
 @given(JOBS, one_layout(), st.integers(2, 4))
 def test_a_larger_micro_batch_takes_more_memory_and_no_more_time(question, layout, factor):
     larger = replace(layout, micro_batch=factor * layout.micro_batch)
-    assert occupy(question, larger).activations >= occupy(question, layout).activations
+    assert memory_per_device(question, larger).activations >= memory_per_device(question, layout).activations
     if question.batch % (larger.z * larger.data * larger.micro_batch) == 0:  # else a last micro-step is partly filled
-        assert communicate(question, larger).total <= communicate(question, layout).total * (1 + 1e-12)
+        assert communication_time(question, larger).total <= communication_time(question, layout).total * (1 + 1e-12)
 
 
 def test_a_machine_with_one_device_a_node_talks_only_between_nodes():

@@ -15,9 +15,9 @@ from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, _order, rank, rounded
 from perfmodel.step.flops import compute_time
-from perfmodel.step.memory import capacity, occupy
+from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communicate
+from perfmodel.step.traffic import communication_time
 
 ALL = 10**6
 FULL = [("full", "none"), ("full", "forward"), ("full", "all")]
@@ -165,7 +165,7 @@ def test_the_shortfall_is_that_of_the_grid_that_comes_nearest():
     found = rank(question, Space(gpus=8, top=ALL))
     assert len(found) == 0
     assert found.shortfall is not None
-    lacking = occupy(question, found.shortfall.layout).total - 2e9
+    lacking = memory_per_device(question, found.shortfall.layout).total - 2e9
     assert lacking == found.shortfall.missing
     larger = job(where=machine(8, memory=2e9 + lacking))
     assert rank(larger, Space(gpus=8, top=ALL)).feasible > 0
@@ -177,7 +177,7 @@ def test_grids_that_fit_have_no_shortfall():
     assert some.feasible > 0
     assert some.rejected["memory"] > 0
     assert some.shortfall is not None
-    assert 0 < some.shortfall.missing == occupy(some.job, some.shortfall.layout).total - 3.2e9
+    assert 0 < some.shortfall.missing == memory_per_device(some.job, some.shortfall.layout).total - 3.2e9
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_trillion_parameters_and_a_huge_batch_do_not_overflow():
     assert compute_time(question, many, rate).tolist() == pytest.approx(
         ((flops + copies) / (16384 * rate.value)).tolist()
     )
-    for record in (communicate(question, many), occupy(question, many)):
+    for record in (communication_time(question, many), memory_per_device(question, many)):
         for name in record.__dataclass_fields__:
             assert np.all(np.asarray(getattr(record, name)) >= 0), name
     found = rank(question, Space(gpus=16384, top=3))
@@ -253,8 +253,8 @@ def test_rounding_forgets_last_digits_and_keeps_differences_that_count():
 def test_a_grid_that_fits_only_when_nothing_is_cached_is_found():
     model = linears(*four_layers(8192), repeat=2, sequence=64)
     leanest = Layout(x=1, y=1, z=8, data=1, recompute=2, weight_cache=0)
-    needs = float(occupy(job(model, batch=8), leanest).total)
-    assert needs < occupy(job(model, batch=8), replace(leanest, weight_cache=1)).total
+    needs = float(memory_per_device(job(model, batch=8), leanest).total)
+    assert needs < memory_per_device(job(model, batch=8), replace(leanest, weight_cache=1)).total
     found = rank(job(model, machine(8, memory=needs + 1), batch=8, fixed={"z": 8}), Space(gpus=8))
     assert [(row.z, row.weight_cache) for row in (found.layouts.take(0),)] == [(8, 0)]
     assert len(found) == 1

@@ -18,14 +18,14 @@ from perfmodel.parallel.settings import Optimizer
 from perfmodel.step import activations, layer_traffic, peak_memory
 from perfmodel.step import traffic as sending
 from perfmodel.step.flops import compute_time, hardware_flops, model_flops
-from perfmodel.step.memory import occupy
-from perfmodel.step.traffic import communicate, traffic
+from perfmodel.step.memory import memory_per_device
+from perfmodel.step.traffic import communication_time, traffic
 
 UNITS = pint.UnitRegistry()
 UNITS.define("flop = [operation]")
 UNITS.define("octet = [information]")  # pint's own byte is a pure number, so a forgotten factor would not be seen
 BYTE, SECOND, FLOP = UNITS.octet, UNITS.second, UNITS.flop
-PLAIN = settings.Sized()
+PLAIN = settings.ResolvedSettings()
 RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 
 
@@ -80,7 +80,7 @@ def is_in(quantity, unit, shape):
 @ONE_OR_MANY
 @pytest.mark.parametrize("chosen", CHOICES, ids=str)
 def test_every_term_of_communication_is_a_time(question, chosen, layout):
-    found = communicate(question(**chosen), layout)
+    found = communication_time(question(**chosen), layout)
     for term in fields(found):
         assert is_in(getattr(found, term.name), SECOND, np.shape(layout.gpus)), term.name
     assert found.total.check("[time]")
@@ -98,7 +98,7 @@ def test_every_buffer_is_a_size_every_bandwidth_a_rate_and_every_count_a_number(
 @ONE_OR_MANY
 @pytest.mark.parametrize("chosen", CHOICES, ids=str)
 def test_every_term_of_memory_is_a_size(question, chosen, layout):
-    found = occupy(question(**chosen), layout)
+    found = memory_per_device(question(**chosen), layout)
     for term in fields(found):
         assert is_in(getattr(found, term.name), BYTE, np.shape(layout.gpus)), term.name
     assert found.total.check(BYTE.dimensionality)

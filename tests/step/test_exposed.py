@@ -9,10 +9,10 @@ from perfmodel import models
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
-from perfmodel.step.exposed import standstill, waits
+from perfmodel.step.exposed import exposed_by_stream, idle_by_stream
 from perfmodel.step.predict import predict
 from perfmodel.step.timeline import SLOWED, Event
-from perfmodel.step.traffic import communicate
+from perfmodel.step.traffic import communication_time
 
 GRIDS = [(1, 1, 64, 1), (4, 2, 8, 1), (2, 1, 16, 2), (1, 1, 1, 8), (8, 1, 1, 1), (1, 1, 1, 1)]
 MODELS = {"gpt": gpt(layers=3), "llama": models.load("llama-3-8b")}
@@ -23,7 +23,11 @@ def split(grid, model=MODELS["gpt"], where=None, **settings):
     job = Job.of(model, where or machine(8), batch=1024, settings=Settings(fidelity="full", **settings))
     layout = Layout.of(grid, micro_batch=2, recompute=2, weight_cache=1)
     prediction = predict(job, layout)
-    return waits(job, layout, float(prediction.exposed_communication)), prediction, communicate(job, layout)
+    return (
+        exposed_by_stream(job, layout, float(prediction.exposed_communication)),
+        prediction,
+        communication_time(job, layout),
+    )
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
@@ -68,4 +72,4 @@ def test_what_runs_first_in_line_is_what_is_waited_for():
         Event(stream="compute", name=SLOWED, start=5.0, end=5.5),
     ]
     # From 4 to 5 nothing runs: the queue of scatters still has the links.
-    assert dict(standstill(events, 5.5)) == {"gathers": 1.0, "collectives": 0.5, "scatters": 2.0}
+    assert dict(idle_by_stream(events, 5.5)) == {"gathers": 1.0, "collectives": 0.5, "scatters": 2.0}

@@ -14,10 +14,10 @@ from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.parallel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, Settings, Sized
+from perfmodel.parallel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, ResolvedSettings, Settings
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
-from perfmodel.step.activations import PerToken, block_activations
-from perfmodel.step.memory import Memory, capacity, occupy
+from perfmodel.step.activations import BytesPerToken, block_activations
+from perfmodel.step.memory import Memory, capacity, memory_per_device
 from perfmodel.units import GIBI
 
 NONE, SELECTIVE, FULL = (RECOMPUTES.index(mode) for mode in ("none", "selective", "full"))
@@ -38,7 +38,7 @@ def smallest_that_fits(question):
         grids = grids.take((grids.data == 1) & (first_broken(grid_rules(question), grids) == len(grid_rules(question))))
         ones = np.ones_like(grids.x)
         grids = replace(grids, micro_batch=ones, recompute=FULL * ones, weight_cache=FORWARD * ones)
-        if np.any(occupy(question, grids).total <= capacity(question)):
+        if np.any(memory_per_device(question, grids).total <= capacity(question)):
             return degree
     return None
 
@@ -67,7 +67,8 @@ def korthikanti():
     question = job(model, machine(8), batch=4, flash_attention=False, dropout=True)
     modes = enumerate(RECOMPUTES)
     return {
-        mode: occupy(question, Layout(x=8, y=1, z=1, data=1, micro_batch=4, recompute=index)) for index, mode in modes
+        mode: memory_per_device(question, Layout(x=8, y=1, z=1, data=1, micro_batch=4, recompute=index))
+        for index, mode in modes
     }
 
 
@@ -87,7 +88,7 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
     # s b h (10 + 24 / t + 5 a s / (h t)) with dropout and kept scores (arXiv 2205.05198, eq. 2).
     hidden, heads, sequence, tensor = 1024, 16, 512, 4
     model = gpt(hidden=hidden, heads=heads, sequence=sequence)
-    settings = Sized(flash_attention=False, dropout=True)
+    settings = ResolvedSettings(flash_attention=False, dropout=True)
     found = block_activations(model.blocks[1], settings, sequence).on(Layout(x=tensor, y=1, z=1, data=1))
     statistics = 2 * 2 * 4  # of two norms, in fp32, which the equation leaves out
     assert found == hidden * (10 + 24 / tensor + 5 * heads * sequence / (hidden * tensor)) + statistics
@@ -95,21 +96,21 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
 
 def test_without_dropout_there_are_no_masks():
     model = gpt(hidden=1024, heads=16, sequence=512)
-    settings = Sized(flash_attention=False, dropout=False)
+    settings = ResolvedSettings(flash_attention=False, dropout=False)
     found = block_activations(model.blocks[1], settings, 512).on(Layout(x=1, y=1, z=1, data=1))
     assert found == 1024 * (8 + 24 + 2 * 16 * 512 / 1024) + 2 * 2 * 4
 
 
 def test_flash_attention_keeps_one_fp32_number_a_head_instead_of_scores():
     block = Block(name="b", layers=(Attention(name="a", heads=16, kv_heads=16, head_dim=64),))
-    kept = block_activations(block, Sized(), sequence=4096)
+    kept = block_activations(block, ResolvedSettings(), sequence=4096)
     assert kept.scores == 16 * 4
     assert kept.over_x == 3 * 16 * 64 * 2
 
 
 def test_grouped_queries_keep_fewer_keys_and_values():
     block = Block(name="b", layers=(Attention(name="a", heads=32, kv_heads=8, head_dim=128),))
-    assert block_activations(block, Sized(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
+    assert block_activations(block, ResolvedSettings(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
 
 
 def test_gated_activations_keep_both_inputs_and_norms_theirs():
@@ -121,12 +122,12 @@ def test_gated_activations_keep_both_inputs_and_norms_theirs():
             Activation(name="act", width=300, gated=True),
         ),
     )
-    kept = block_activations(block, Sized(), sequence=1)
+    kept = block_activations(block, ResolvedSettings(), sequence=1)
     assert (kept.over_y, kept.over_x) == (200 + 200, 1200)
 
 
 def test_hidden_states_are_split_over_y_and_the_middle_of_the_block_over_x():
-    kept = PerToken(over_y=8.0, over_x=6.0, scores=2.0, whole=1.0)
+    kept = BytesPerToken(over_y=8.0, over_x=6.0, scores=2.0, whole=1.0)
     assert kept.on(Layout(x=2, y=4, z=1, data=1)) == 1 + 8 / 4 + 8 / 2
     assert kept.on(Layout(x=2, y=4, z=1, data=1), scores=False) == 1 + 8 / 4 + 6 / 2
     assert (kept + kept).on(Layout(x=2, y=4, z=1, data=1)) == 2 * kept.on(Layout(x=2, y=4, z=1, data=1))
@@ -139,7 +140,7 @@ def test_full_recomputation_keeps_the_input_of_each_block_and_one_block_whole():
         repeat=6,
         sequence=1000,
     )
-    found = occupy(job(model, batch=3), Layout(x=1, y=1, z=1, data=1, micro_batch=3, recompute=FULL))
+    found = memory_per_device(job(model, batch=3), Layout(x=1, y=1, z=1, data=1, micro_batch=3, recompute=FULL))
     assert found.activations == 6 * 3000 * 64 * 2
     assert found.recomputed_block == 3000 * 256 * 2  # its input is kept already
 
@@ -147,14 +148,16 @@ def test_full_recomputation_keeps_the_input_of_each_block_and_one_block_whole():
 def test_blocks_that_are_not_checkpointed_keep_everything_in_every_mode():
     model = linears(Linear(name="in", inputs=64, outputs=256), repeat=6, sequence=1000, checkpointed=False)
     modes = np.array([NONE, SELECTIVE, FULL])
-    found = occupy(job(model), Layout.of(np.ones((4, 3), dtype=int), micro_batch=1, recompute=modes))
+    found = memory_per_device(job(model), Layout.of(np.ones((4, 3), dtype=int), micro_batch=1, recompute=modes))
     assert found.activations.tolist() == [6 * 1000 * 64 * 2] * 3
     assert found.recomputed_block.tolist() == [0, 0, 0]
 
 
 def test_selective_recomputation_drops_scores_only():
     question = job(gpt(), flash_attention=False)
-    none, selective = (occupy(question, Layout(x=2, y=1, z=1, data=1, recompute=mode)) for mode in (NONE, SELECTIVE))
+    none, selective = (
+        memory_per_device(question, Layout(x=2, y=1, z=1, data=1, recompute=mode)) for mode in (NONE, SELECTIVE)
+    )
     scores = 4 * 1024 * 16 * 1024 * 2 / 2  # layers * tokens * heads * keys * bytes / x
     assert none.activations - selective.activations == scores
     assert selective.total < none.total
@@ -163,7 +166,7 @@ def test_selective_recomputation_drops_scores_only():
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_cost_their_bytes_a_parameter(name):
     model = linears(Linear(name="layer", inputs=64, outputs=64, bias=False))
-    found = occupy(job(model, optimizer=name), Layout(x=1, y=1, z=1, data=1))
+    found = memory_per_device(job(model, optimizer=name), Layout(x=1, y=1, z=1, data=1))
     assert found.weights == 2 * 4096
     assert found.gradients == OPTIMIZERS[name].gradient * 4096
     assert found.optimizer == OPTIMIZERS[name].state * 4096
@@ -263,26 +266,26 @@ def test_gathered_weights_are_alive_by_caching_mode():
             recompute=RECOMPUTES.index(recompute),
             weight_cache=WEIGHT_CACHES.index(cache),
         )
-        found = occupy(replace(question, sequence=1), layout)
+        found = memory_per_device(replace(question, sequence=1), layout)
         assert found.gathered_weights == (2 * alive + waiting) / 2, (recompute, cache)
 
 
 def test_without_z_there_is_no_gathered_weight_but_the_gradient_of_a_product_where_it_needs_another_format():
     model = linears(Linear(name="only", inputs=64, outputs=64, bias=False))
     mixed, single = job(model), job(model, activation_bytes=4, weight_bytes=4, gradient_bytes=4)
-    assert occupy(mixed, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 64 * 64 * 2 / 4
-    assert occupy(single, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 0
+    assert memory_per_device(mixed, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 64 * 64 * 2 / 4
+    assert memory_per_device(single, Layout(x=2, y=2, z=1, data=2)).gathered_weights == 0
 
 
 def test_logits_are_split_over_x_and_y_and_kept_once_more_in_fp32():
-    found = occupy(job(), Layout(x=2, y=4, z=1, data=1, micro_batch=3))
+    found = memory_per_device(job(), Layout(x=2, y=4, z=1, data=1, micro_batch=3))
     assert found.logits == 3 * 1024 * 51200 / 8 * (2 + 4)
 
 
 def test_a_communicator_is_counted_for_each_axis_that_is_split():
     settings = {"communicator_buffer": 7.0, "reserve": 5.0}
     found = [
-        occupy(job(**settings), layout)
+        memory_per_device(job(**settings), layout)
         for layout in (Layout(x=1, y=1, z=1, data=1), Layout(x=2, y=1, z=8, data=1), Layout(x=2, y=2, z=2, data=2))
     ]
     assert [memory.communicators for memory in found] == [0, 14, 28]
@@ -290,7 +293,7 @@ def test_a_communicator_is_counted_for_each_axis_that_is_split():
 
 
 def test_the_total_is_the_sum_of_the_terms():
-    found = occupy(job(), Layout(x=2, y=2, z=2, data=2))
+    found = memory_per_device(job(), Layout(x=2, y=2, z=2, data=2))
     assert found.total == sum(getattr(found, term.name) for term in fields(Memory))
 
 
@@ -303,8 +306,8 @@ def test_a_head_reads_hidden_states_that_are_whole_on_every_rank_of_y():
             Block(name="h", layers=(Head(name="head", vocabulary=256, width=64),), repeat=1, checkpointed=False),
         ),
     )
-    with_head = occupy(job(model), Layout(x=1, y=4, z=1, data=1)).activations
-    without = occupy(
+    with_head = memory_per_device(job(model), Layout(x=1, y=4, z=1, data=1)).activations
+    without = memory_per_device(
         job(linears(Linear(name="l", inputs=64, outputs=64), sequence=8)), Layout(x=1, y=4, z=1, data=1)
     ).activations
     assert with_head - without == 8 * 64 * 2
@@ -318,19 +321,22 @@ def test_the_vocabulary_s_table_and_its_gradient_are_gathered_where_they_are_mor
     small_layers = gpt(hidden=64, heads=4, layers=2)
     layout = Layout(x=1, y=2, z=2, data=1, recompute=FULL, weight_cache=WEIGHT_CACHES.index("none"))
     ahead = 64 * 192 * 2 / 2  # the first weight of the block that is run again
-    assert occupy(job(small_layers), layout).gathered_weights == 51200 * 64 * (2 + 2) / 2 + ahead
+    assert memory_per_device(job(small_layers), layout).gathered_weights == 51200 * 64 * (2 + 2) / 2 + ahead
 
 
 def test_cached_weights_stay_while_the_loss_is_computed():
     model = gpt(hidden=64, heads=4, layers=3)
     layers = 3 * 12 * 64 * 64
     layout = Layout(x=1, y=1, z=2, data=1, recompute=NONE, weight_cache=FORWARD)
-    assert occupy(job(model), layout).gathered_weights == layers * 2 + 51200 * 64 * (2 + 2)
+    assert memory_per_device(job(model), layout).gathered_weights == layers * 2 + 51200 * 64 * (2 + 2)
 
 
 def test_a_block_that_starts_with_a_transposed_layer_keeps_an_input_split_over_x():
     model = linears(Linear(name="down", inputs=64, outputs=16, transposed=True), sequence=8)
-    found = [occupy(job(model), Layout(x=x, y=y, z=1, data=1, recompute=FULL)).activations for x, y in ((2, 1), (1, 2))]
+    found = [
+        memory_per_device(job(model), Layout(x=x, y=y, z=1, data=1, recompute=FULL)).activations
+        for x, y in ((2, 1), (1, 2))
+    ]
     assert found == [8 * 64 * 2 / 2, 8 * 64 * 2]
 
 
@@ -341,7 +347,7 @@ def test_the_largest_block_is_the_one_that_recomputation_holds_wherever_it_stand
     )
     for blocks in ((wide, narrow), (narrow, wide)):
         question = job(Model(name="two", sequence=800, blocks=blocks))
-        found = occupy(question, Layout(x=1, y=1, z=1, data=1, recompute=FULL))
+        found = memory_per_device(question, Layout(x=1, y=1, z=1, data=1, recompute=FULL))
         assert found.in_flight == 800 * (64 + 256 + 256) * 2  # gradients in and out, and of the residual
 
 
@@ -349,4 +355,6 @@ def test_the_largest_block_is_the_one_that_recomputation_holds_wherever_it_stand
 def test_no_more_weights_are_alive_than_there_are(cache):
     model = linears(Linear(name="only", inputs=64, outputs=64, bias=False))
     layout = Layout(x=1, y=1, z=2, data=1, recompute=FULL, weight_cache=WEIGHT_CACHES.index(cache))
-    assert occupy(job(model, gradient_bytes=1), layout).gathered_weights == 64 * 64 * 2 + 64 * 64 * (1 + 1 / 2)
+    assert memory_per_device(job(model, gradient_bytes=1), layout).gathered_weights == 64 * 64 * 2 + 64 * 64 * (
+        1 + 1 / 2
+    )

@@ -15,10 +15,10 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.settings import OVERLAPS, Settings
+from perfmodel.step.layer_units import block_units, computation
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.stages import computation, segments
-from perfmodel.step.timeline import chrome_trace, play
+from perfmodel.step.timeline import chrome_trace, simulate
 from perfmodel.step.traffic import traffic
 
 SUBSETS = [frozenset(subset) for count in range(len(OVERLAPS) + 1) for subset in combinations(OVERLAPS, count)]
@@ -37,7 +37,7 @@ def asked(model, where=None, **settings):
 
 
 def parts_and_mode(job, layout):
-    return segments(job, layout, traffic(job, layout)), Mode.of(job, layout)
+    return block_units(job, layout, traffic(job, layout)), Mode.of(job, layout)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
@@ -50,10 +50,10 @@ def test_the_closed_form_is_the_end_of_the_timeline(model, overlap):
                 parts, mode = parts_and_mode(
                     job, Layout.of(grid, micro_batch=2, recompute=recompute, weight_cache=cache)
                 )
-                events, end = play(parts, mode)
+                events, end = simulate(parts, mode)
                 assert float(micro_step(parts, mode)) == pytest.approx(end, rel=1e-9)
                 assert max(event.end for event in events) <= end * (1 + 1e-9)
-                _, whole = play(parts, mode, last=True)
+                _, whole = simulate(parts, mode, last=True)
                 assert float(micro_step(parts, mode) + data_reduce(parts, mode)) == pytest.approx(whole, rel=1e-9)
 
 
@@ -165,7 +165,7 @@ def test_full_recomputation_runs_the_blocks_once_more():
     parts, mode = parts_and_mode(
         asked(MODELS["gpt"]), Layout(x=1, y=1, z=4, data=1, placement=0, micro_batch=1, recompute=2, weight_cache=1)
     )
-    rerun = sum(s.repeat * stage.forward for s in parts if s.checkpointed for stage in s.stages)
+    rerun = sum(s.repeat * unit.forward for s in parts if s.checkpointed for unit in s.units)
     plain = computation(parts, Passes.of(Layout(x=1, y=1, z=4, data=1)))
     assert computation(parts, mode.passes) == pytest.approx(plain + rerun)
 
@@ -175,7 +175,7 @@ def test_a_trace_has_every_event_once_with_its_duration():
         asked(MODELS["one block"]),
         Layout(x=2, y=1, z=4, data=1, placement=0, micro_batch=1, recompute=2, weight_cache=0),
     )
-    events, end = play(parts, mode)
+    events, end = simulate(parts, mode)
     trace = chrome_trace(events, {"model": "one block"})["traceEvents"]
     complete = [entry for entry in trace if entry["ph"] == "X"]
     assert len(complete) == len(events)

@@ -5,9 +5,9 @@ import pytest
 from machines import job
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import compute_time, utilization
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communicate
+from perfmodel.step.traffic import communication_time
 
 LAYOUT = Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=1)
 
@@ -16,7 +16,7 @@ def test_at_paper_fidelity_a_step_is_its_communication():
     question = job(fidelity="paper")
     found = predict(question, LAYOUT)
     assert (found.compute, found.utilization) == (None, None)
-    assert found.step == found.exposed_communication == communicate(question, LAYOUT).total
+    assert found.step == found.exposed_communication == communication_time(question, LAYOUT).total
 
 
 def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
@@ -24,9 +24,9 @@ def test_at_flat_fidelity_computation_is_added_and_nothing_overlaps():
     rate = question.costs.rate
     found = predict(question, LAYOUT)
     assert found.compute == compute_time(question, LAYOUT, rate)
-    assert found.step == found.compute + communicate(question, LAYOUT).total
+    assert found.step == found.compute + communication_time(question, LAYOUT).total
     assert found.utilization == utilization(question, LAYOUT, found.step)
-    assert found.memory == occupy(question, LAYOUT)
+    assert found.memory == memory_per_device(question, LAYOUT)
 
 
 @pytest.mark.parametrize("fidelity", ["paper", "flat", "full"])

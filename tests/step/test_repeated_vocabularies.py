@@ -7,9 +7,9 @@ from perfmodel.models.layers import Embedding, Head, Linear
 from perfmodel.models.model import Block, Model
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import sharded_parameters
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import predict
-from perfmodel.step.traffic import communicate
+from perfmodel.step.traffic import communication_time
 
 LAYOUTS = [
     Layout(x=1, y=1, z=1, data=1),
@@ -43,12 +43,14 @@ def test_vocabularies_that_repeat_hold_and_send_what_they_do_written_out(name, l
     repeated, written = repeated_and_written_out(LAYERS[name])
     assert repeated.model.parameters == written.model.parameters
     assert sharded_parameters(repeated, layout) == sharded_parameters(written, layout)
-    assert occupy(repeated, layout) == occupy(written, layout)
-    assert communicate(repeated, layout).vocabulary == pytest.approx(communicate(written, layout).vocabulary)
+    assert memory_per_device(repeated, layout) == memory_per_device(written, layout)
+    assert communication_time(repeated, layout).vocabulary == pytest.approx(
+        communication_time(written, layout).vocabulary
+    )
     assert predict(repeated, layout).ring_latency == pytest.approx(predict(written, layout).ring_latency)
 
 
 def test_all_parameters_of_heads_that_repeat_are_held():
     question = job(repeated_and_written_out(LAYERS["own head"])[0].model, vocabulary_multiple=0)
-    held = occupy(question, Layout(x=1, y=1, z=1, data=1)).weights / question.settings.weight_bytes
+    held = memory_per_device(question, Layout(x=1, y=1, z=1, data=1)).weights / question.settings.weight_bytes
     assert held == question.model.parameters

@@ -15,7 +15,7 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communicate, traffic
+from perfmodel.step.traffic import communication_time, traffic
 
 MEASURED = profiles.load_file(GOLDEN / "perlmutter-measured.yaml")
 QUESTION = job(gpt(hidden=2048), MEASURED, batch=1024, fidelity="full")
@@ -48,7 +48,7 @@ def test_a_row_of_a_batch_is_the_single_call(rows):
 def test_more_bytes_are_never_faster(row, name, factor):
     layout, settings = layout_of(row), QUESTION.settings
     larger = replace(QUESTION, settings=replace(settings, **{name: factor * getattr(settings, name)}))
-    before, after = communicate(QUESTION, layout), communicate(larger, layout)
+    before, after = communication_time(QUESTION, layout), communication_time(larger, layout)
     for term in fields(before):
         assert getattr(after, term.name) >= getattr(before, term.name) * (1 - 1e-9), term.name
 

@@ -17,26 +17,26 @@ from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
 from perfmodel.step.flops import hardware_flops, model_flops
 from perfmodel.step.predict import predict
-from perfmodel.step.throughput import derive, needed_flops, train
+from perfmodel.step.throughput import needed_flops, throughput, training_run
 
 
 def derived(question, layout):
     rate = question.costs.rate
     prediction = predict(question, layout)
-    return prediction, derive(question, layout, prediction, rate)
+    return prediction, throughput(question, layout, prediction, rate)
 
 
 @pytest.mark.parametrize("fidelity", ["flat", "full"])
 def test_rates_and_shares_follow_from_the_step(fidelity):
     question, layout = job(fidelity=fidelity), Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=1)
     prediction, found = derived(question, layout)
-    assert found.tokens_rate * prediction.step == pytest.approx(64 * 1024)
-    assert found.sequences_rate * 1024 == pytest.approx(found.tokens_rate)
-    assert found.model_of_peak == pytest.approx(prediction.utilization)
-    assert found.model_of_peak == pytest.approx(found.model_rate / 16 / 100e12)
-    assert found.hardware_of_peak == pytest.approx(found.hardware_rate / 16 / 100e12)
-    assert found.hardware_of_gemm == pytest.approx(found.hardware_rate / 16 / 80e12)
-    assert found.hardware_rate > found.model_rate
+    assert found.tokens_per_second * prediction.step == pytest.approx(64 * 1024)
+    assert found.sequences_per_second * 1024 == pytest.approx(found.tokens_per_second)
+    assert found.mfu == pytest.approx(prediction.utilization)
+    assert found.mfu == pytest.approx(found.model_flops_per_second / 16 / 100e12)
+    assert found.hfu == pytest.approx(found.hardware_flops_per_second / 16 / 100e12)
+    assert found.gemm_utilization == pytest.approx(found.hardware_flops_per_second / 16 / 80e12)
+    assert found.hardware_flops_per_second > found.model_flops_per_second
 
 
 def test_without_recomputation_hardware_flops_are_model_flops_whatever_y_repeats():
@@ -71,18 +71,18 @@ def test_a_step_lies_between_its_bounds_up_to_contention(model, machine, gpus, b
     if not len(found):
         return
     prediction = found.prediction
-    bounds = derive(question, found.layouts, prediction, found.rate)
+    bounds = throughput(question, found.layouts, prediction, found.rate)
     sent = prediction.communication
     terms = [sent.weight_gather, sent.gradient_scatter, sent.forward_reduce, sent.backward_reduce, sent.data_reduce]
     least = np.maximum(prediction.compute, np.max(np.broadcast_arrays(*terms), axis=0))
     assert np.all(prediction.step >= least * (1 - 1e-9))
-    assert np.all(prediction.step <= bounds.most * (1 + 1e-9))
-    assert np.all(bounds.least <= bounds.most)
+    assert np.all(prediction.step <= bounds.upper_bound * (1 + 1e-9))
+    assert np.all(bounds.lower_bound <= bounds.upper_bound)
     if not overlap or fidelity == "flat":
-        assert np.all(prediction.step >= bounds.least * (1 - 1e-9))
+        assert np.all(prediction.step >= bounds.lower_bound * (1 - 1e-9))
 
 
 def test_training_takes_whole_steps_and_whole_nodes():
     question = replace(job(batch=10, sequence=100))
-    found = train(question, gpus=6, tokens=1001, step=1800.0)
+    found = training_run(question, gpus=6, tokens=1001, step=1800.0)
     assert (found.steps, found.time, found.node_hours) == (2, 3600.0, 2.0)

@@ -11,7 +11,7 @@ from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import BUCKET, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.step.links import links
-from perfmodel.step.traffic import communicate, ring_latency, traffic
+from perfmodel.step.traffic import communication_time, ring_latency, traffic
 
 AXONN, PAPER = NAMED_PLACEMENTS["axonn"][0], NAMED_PLACEMENTS["paper"][0]
 FULL, FORWARD = RECOMPUTES.index("full"), WEIGHT_CACHES.index("forward")
@@ -44,7 +44,7 @@ def test_each_term_of_the_worked_layer_is_the_paper_s(row):
 
 
 def test_the_worked_layer_takes_what_its_terms_add_up_to():
-    assert printed(communicate(worked_layer(), WORKED).total * 1e3, golden("worked_layer")[-1]["time_ms"])
+    assert printed(communication_time(worked_layer(), WORKED).total * 1e3, golden("worked_layer")[-1]["time_ms"])
 
 
 def script_job(model, where, *, batch, sequence=2048):
@@ -76,7 +76,7 @@ def test_single_layers_take_what_the_authors_script_prints(row):
     layout = Layout(
         x=x, y=y, z=z, data=data, placement=AXONN, micro_batch=512 // (z * data), recompute=FULL, weight_cache=FORWARD
     )
-    assert printed(of_layers(communicate(question, layout)), row["seconds"])
+    assert printed(of_layers(communication_time(question, layout)), row["seconds"])
 
 
 def test_mlp_down_with_its_own_widths_is_cheaper_than_the_script_says_where_the_fast_axis_is_the_input_s():
@@ -87,8 +87,8 @@ def test_mlp_down_with_its_own_widths_is_cheaper_than_the_script_says_where_the_
         batch=512,
     )
     theirs = script_job(script_layer(4, transposed=True), script_machine("perlmutter"), batch=512)
-    assert communicate(right, layout).forward_reduce == communicate(theirs, layout).forward_reduce / 4
-    assert communicate(right, layout).backward_reduce == communicate(theirs, layout).backward_reduce * 4
+    assert communication_time(right, layout).forward_reduce == communication_time(theirs, layout).forward_reduce / 4
+    assert communication_time(right, layout).backward_reduce == communication_time(theirs, layout).backward_reduce * 4
 
 
 def script_grids(row):
@@ -106,7 +106,9 @@ def script_grids(row):
 def test_whole_models_take_what_the_authors_script_prints(row):
     grids = script_grids(row)
     model = linears(*four_layers(int(row["hidden"]), script=True), repeat=int(row["layers"]))
-    seconds = of_layers(communicate(script_job(model, script_machine(row["machine"]), batch=int(row["batch"])), grids))
+    seconds = of_layers(
+        communication_time(script_job(model, script_machine(row["machine"]), batch=int(row["batch"])), grids)
+    )
     place = np.flatnonzero(
         (grids.x == int(row["r"]))
         & (grids.y == int(row["c"]))
@@ -137,7 +139,7 @@ def test_the_later_script_s_layer_is_the_paper_s_with_two_gathers_and_single_red
         layer, script_machine("perlmutter", between=59.52), batch=512, fidelity="paper", data_gradient_bytes=4
     )
     layout = Layout(x=2, y=2, z=2, data=8, placement=AXONN, micro_batch=32, recompute=0, weight_cache=NONE)
-    assert printed(communicate(question, layout).total, "0.018276972")
+    assert printed(communication_time(question, layout).total, "0.018276972")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_the_later_script_s_best_grids_take_what_it_prints_without_latency(
     where = script_machine(name, between=between)
     question = job(model, where, batch=8192, fidelity="paper", data_gradient_bytes=4)
     layout = Layout(x=1, y=1, z=gpus, data=1, placement=AXONN, micro_batch=8192 // gpus, recompute=0, weight_cache=NONE)
-    assert printed(communicate(question, layout).total, seconds)
+    assert printed(communication_time(question, layout).total, seconds)
 
 
 GATHERS = {  # (recomputation, caching): all-gathers of a weight, forward all-reduces
@@ -261,8 +263,8 @@ def test_the_head_gathers_hidden_states_and_reduces_the_loss_three_times_in_fp32
 
 
 def test_the_paper_s_model_knows_neither_embedding_nor_head():
-    assert communicate(job(fidelity="paper"), Layout(x=2, y=2, z=2, data=2)).vocabulary == 0
-    assert communicate(job(fidelity="flat"), Layout(x=2, y=2, z=2, data=2)).vocabulary > 0
+    assert communication_time(job(fidelity="paper"), Layout(x=2, y=2, z=2, data=2)).vocabulary == 0
+    assert communication_time(job(fidelity="flat"), Layout(x=2, y=2, z=2, data=2)).vocabulary > 0
 
 
 def test_transposed_layers_use_the_other_axis_and_keep_their_ranks_at_flat_fidelity():

@@ -138,12 +138,12 @@ def _devices(backend: str) -> int:
 
 def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
     """Measure; say why it has ended early, if it has, and by which signal."""
-    from perfmodel.files import alone
+    from perfmodel.files import exclusive
     from perfmodel.launch.processes.results import check_writable
 
     check_writable(results)
     try:
-        with alone(results, "perfmodel machines measure"), stopped_by_signals(), Progress(asked, results):
+        with exclusive(results, "perfmodel machines measure"), stopped_by_signals(), Progress(asked, results):
             for _, record in runner.run([0], lambda _: None):
                 if record["status"] == "refused":
                     raise PerfmodelError(record["message"])

@@ -10,7 +10,7 @@ from perfmodel.search.answer_records import ranking_record, sweep_record
 from perfmodel.search.recommend import answer
 from perfmodel.search.scaling import Batch, points
 from perfmodel.search.search import Ranking, Space
-from perfmodel.step.exposed import waits
+from perfmodel.step.exposed import exposed_by_stream
 from perfmodel.validation import compare, records
 from perfmodel.validation.measured_steps import Reading
 from perfmodel_cli.report.recommendation_section import CHARTED
@@ -40,7 +40,7 @@ def breakdown(ranking: Ranking, record: Record) -> tuple[tuple[Mapping[str, floa
         return tuple(_computed(one) | one["communication_s"] for one in results), _OTHER.format(fidelity)
     try:
         found = [
-            asdict(waits(ranking.job, ranking.layouts.take(row), one["exposed_communication_time_s"]))
+            asdict(exposed_by_stream(ranking.job, ranking.layouts.take(row), one["exposed_communication_time_s"]))
             for row, one in enumerate(results)
         ]
     except PerfmodelError as error:  # a model of so many layers that no timeline is made of it

@@ -9,7 +9,7 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.records import plain
 from perfmodel.step.flops import product_flops
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.traffic import traffic
 
 Record = dict[str, Any]
@@ -17,7 +17,7 @@ Record = dict[str, Any]
 
 def beside_record(job: Job, layout: Layout, rank: int, found: DryRun) -> Record:
     """Everything that a dry run has counted, with the model's figure for each."""
-    memory = occupy(job, layout)
+    memory = memory_per_device(job, layout)
     held = float(memory.total - memory.communicators - memory.reserve)
     return {
         "model": job.model.name,

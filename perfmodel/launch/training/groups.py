@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from perfmodel.launch.training.ledger import Ledger
 from perfmodel.parallel import ranks
-from perfmodel.parallel.axes import BATCH_GROUP, REPLICA_GROUP, SENDING, TENSOR_GROUP
+from perfmodel.parallel.axes import BATCH_GROUP, COMMUNICATION_GROUPS, REPLICA_GROUP, TENSOR_GROUP
 from perfmodel.parallel.layout import Layout
 
 # The names of torch 2.13; before, the same functions were called otherwise.
@@ -116,7 +116,7 @@ class Grid:
         """Make this rank's groups; torch.distributed is set up unless there is one rank only."""
         ledger = Ledger()
         made: dict[str, tuple[np.ndarray, dist.ProcessGroup | None]] = {}
-        for name in SENDING:
+        for name in COMMUNICATION_GROUPS:
             members = ranks.members_with(layout, name, rank)
             same = [axis for axis in made.values() if members.size > 1 and np.array_equal(axis[0], members)]
             group = same[0][1] if same else _group(members, int(layout.gpus), name)

@@ -17,7 +17,7 @@ from perfmodel.launch.dryrun.step import dry_run
 from perfmodel.launch.training.groups import Grid
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import product_flops
-from perfmodel.step.memory import occupy
+from perfmodel.step.memory import memory_per_device
 from perfmodel.step.traffic import traffic
 
 
@@ -35,7 +35,7 @@ def sent_by(found):
 
 
 def held_by_the_model(question, layout):
-    found = occupy(question, layout)
+    found = memory_per_device(question, layout)
     return float(found.total - found.communicators - found.reserve)
 
 

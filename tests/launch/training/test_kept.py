@@ -38,7 +38,7 @@ def kept(model, *, flash, dropout):
 
 def counted(model, *, flash, dropout):
     """What the model counts, and what it counts elsewhere or leaves out: logits, and angles that all layers share."""
-    settings = Settings(flash_attention=flash, dropout=dropout > 0).sized("fp32")
+    settings = Settings(flash_attention=flash, dropout=dropout > 0).resolve("fp32")
     layers = sum(block.repeat * block_activations(block, settings, POSITIONS).on(ONE) for block in model.blocks)
     angles = 0 if model.transformer.learned_positions else 4 * POSITIONS * 2 * (model.transformer.head_width // 2)
     return SEQUENCES * POSITIONS * (layers + 4 * PADDED) + angles

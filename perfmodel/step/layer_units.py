@@ -1,4 +1,4 @@
-"""A micro-step as a chain of stages: each linear layer with what precedes it, the computation and the collectives.
+"""A micro-step as a chain of units: each linear layer with what precedes it, the computation and the collectives.
 
 A stage is the unit of overlap: its weight is gathered before it, its forward all-reduce ends it, its gradients leave
 it. Norms, attention and activations belong to the linear layer that follows them.
@@ -10,9 +10,9 @@ from typing import Any
 
 from perfmodel.costs.collective import Role
 from perfmodel.costs.gemm import LayerTimes
-from perfmodel.costs.kernels import Part, layer_times
+from perfmodel.costs.kernels import DeviceShare, layer_times
 from perfmodel.models.layers import Attention, Embedding, Head, Linear
-from perfmodel.numerics import spread
+from perfmodel.numerics import expand_rows
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
@@ -25,7 +25,7 @@ _ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Stage:
+class LayerUnit:
     """Seconds of one call each: computation, and what is sent before, within and after it.
 
     `reduce` ends the forward pass and nothing hides it; `wait` is sent in the backward pass where nothing hides it;
@@ -48,11 +48,11 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Segment:
-    """Stages that repeat together; `checkpointed` ones are run forward again under full recomputation."""
+class BlockUnits:
+    """Units that repeat together; `checkpointed` ones are run forward again under full recomputation."""
 
     name: str
-    stages: tuple[Stage, ...]
+    units: tuple[LayerUnit, ...]
     repeat: int
     checkpointed: bool
 
@@ -76,28 +76,28 @@ class _Pending:
             self.wait = self.wait + sent.seconds("wait")
 
 
-def segments(job: Job, layout: Layout, sent: Traffic) -> tuple[Segment, ...]:
+def block_units(job: Job, layout: Layout, sent: Traffic) -> tuple[BlockUnits, ...]:
     """The stages of a micro-step, for one layout or many; `sent` is the traffic of these layouts."""
     part, chip = _part(job, layout), job.costs.chip
-    found: list[Segment] = []
+    found: list[BlockUnits] = []
     for block in job.model.blocks:
-        stages: list[Stage] = []
+        units: list[LayerUnit] = []
         pending = _Pending()
         for each in (one for one in sent.layers if one.block is block):
             layer = each.layer
             vocabulary = job.padded_vocabulary(layer.vocabulary, layout) if isinstance(layer, Head) else 0
             times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary)
             if isinstance(layer, (Linear, Embedding, Head)):
-                stages.append(_stage(each, times, pending))
+                units.append(_unit(each, times, pending))
                 pending = _Pending()
             else:
                 pending.add(each, times)
         if pending.times:  # what follows the last linear layer is a stage without weights
-            stages.append(_stage(None, LayerTimes(), pending))
+            units.append(_unit(None, LayerTimes(), pending))
         found.append(
-            Segment(
+            BlockUnits(
                 name=block.name,
-                stages=tuple(stages),
+                units=tuple(units),
                 repeat=block_repeats(block, layout),
                 checkpointed=block.checkpointed,
             )
@@ -105,10 +105,10 @@ def segments(job: Job, layout: Layout, sent: Traffic) -> tuple[Segment, ...]:
     return tuple(found)
 
 
-def _part(job: Job, layout: Layout) -> Part:
+def _part(job: Job, layout: Layout) -> DeviceShare:
     """What one device does of every layer."""
     settings = job.settings
-    return Part(
+    return DeviceShare(
         rows=job.rows(layout),
         sequence=job.sequence,
         x=1.0 * layout.x,
@@ -120,9 +120,9 @@ def _part(job: Job, layout: Layout) -> Part:
     )
 
 
-def _stage(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> Stage:
+def _unit(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> LayerUnit:
     roles = {role: sent.seconds(role) for role in _ROLES} if sent else dict.fromkeys(_ROLES, 0.0)
-    return Stage(
+    return LayerUnit(
         name=sent.layer.name if sent else "rest",
         forward=times.forward + _total(one.forward for one in pending.times),
         input_gradient=times.input_gradient,
@@ -138,17 +138,15 @@ def _stage(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> S
     )
 
 
-def spread_rows(parts: tuple[Segment, ...], back: Array, count: int) -> tuple[Segment, ...]:
-    """The stages of more layouts: each row `back` times (see `numerics.spread`)."""
-    return tuple(
-        replace(part, stages=tuple(_spread_rows(stage, back, count) for stage in part.stages)) for part in parts
-    )
+def expand_block_rows(parts: tuple[BlockUnits, ...], back: Array, count: int) -> tuple[BlockUnits, ...]:
+    """The stages of more layouts: each row `back` times (see `numerics.expand_rows`)."""
+    return tuple(replace(part, units=tuple(_expand_rows(unit, back, count) for unit in part.units)) for part in parts)
 
 
-def _spread_rows(stage: Stage, back: Array, count: int) -> Stage:
-    columns: dict[str, Any] = {each.name: getattr(stage, each.name) for each in fields(Stage)}
+def _expand_rows(unit: LayerUnit, back: Array, count: int) -> LayerUnit:
+    columns: dict[str, Any] = {each.name: getattr(unit, each.name) for each in fields(LayerUnit)}
     name = columns.pop("name")
-    return Stage(name=name, **{key: spread(column, back, count) for key, column in columns.items()})
+    return LayerUnit(name=name, **{key: expand_rows(column, back, count) for key, column in columns.items()})
 
 
 def _total(values: Iterable[Seconds]) -> Seconds:
@@ -158,12 +156,12 @@ def _total(values: Iterable[Seconds]) -> Seconds:
     return total
 
 
-def computation(parts: tuple[Segment, ...], passes: Passes) -> Seconds:
+def computation(parts: tuple[BlockUnits, ...], passes: Passes) -> Seconds:
     """Seconds of computation in a micro-step, alone."""
     total: Seconds = 0.0
-    for segment in parts:
-        rerun = 1.0 + passes.full * segment.checkpointed
-        for stage in segment.stages:
-            back = stage.input_gradient + stage.weight_gradient + stage.others_back + passes.selective * stage.again
-            total = total + segment.repeat * (rerun * stage.forward + back)
+    for block in parts:
+        rerun = 1.0 + passes.full * block.checkpointed
+        for unit in block.units:
+            back = unit.input_gradient + unit.weight_gradient + unit.others_back + passes.selective * unit.again
+            total = total + block.repeat * (rerun * unit.forward + back)
     return total
