@@ -1,4 +1,4 @@
-"""One family of errors, so that an edge can turn any of them into a sentence and an exit code."""
+"""One family of errors, so that a caller can turn any of them into a message and an exit code."""
 
 
 class PerfmodelError(Exception):
@@ -6,10 +6,10 @@ class PerfmodelError(Exception):
 
 
 class PartError(PerfmodelError):
-    """What is wrong with one part of a record: names of fields and places in lists lead to it, outermost first."""
+    """An error in one part of a record; `parts` is the path to it: field names and list indices, outermost first."""
 
     def __init__(self, text: str, *parts: str | int) -> None:
-        """Keep the way to the part, so that a reader can name its line."""
+        """Keep the path to the part, so that a reader can name its line."""
         self.parts = parts
         super().__init__(text)
 
@@ -22,14 +22,14 @@ class FileProblems(PerfmodelError):
     """Everything that is wrong with one file, each problem with its line."""
 
     def __init__(self, path: str, problems: list[str]) -> None:
-        """Keep the file's name and the list; the text joins them, one problem a line."""
+        """Keep the file's name and the list; the text joins them, one problem per line."""
         self.path = path
         self.problems = tuple(problems)
         super().__init__("\n".join(problems))
 
 
 class NoGridError(PerfmodelError):
-    """No grid fits; the message says which rule empties the set and what would work."""
+    """No grid fits; the message says which rule rejects the last grids and what would work."""
 
 
 MOST_PROBLEMS = 20
@@ -42,7 +42,7 @@ def nothing_left(problems: tuple[str, ...], file: str, purpose: str) -> Perfmode
 
 
 def printable(text: str) -> str:
-    r"""`text` with nothing in it that a terminal would obey, or could not show, but the ends of its lines.
+    r"""`text` with control and unprintable characters escaped, except line ends.
 
     >>> printable("\x1b[31mred")
     '\\x1b[31mred'
@@ -51,7 +51,7 @@ def printable(text: str) -> str:
 
 
 def nearest(word: str, choices: list[str], *, most: int = 3) -> str:
-    """Text that offers the nearest of `choices`, or all of them when none is near.
+    """Text that suggests the closest of `choices`, or lists all of them if none is close.
 
     >>> nearest("perlmuter", ["alps", "perlmutter"])
     'did you mean perlmutter?'

@@ -12,9 +12,9 @@ from perfmodel.errors import PerfmodelError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write `content` to `path` in one go: a reader, or an interruption, never meets half a file.
+    """Write `content` to `path` atomically: a reader or an interruption never leaves half a file.
 
-    A file that exists keeps its mode, a link stays a link. Only what is no file (a pipe, a device) is written in place.
+    An existing file keeps its mode, and a link stays a link. Only pipes and devices are written in place.
     """
     written = content.encode() if isinstance(content, str) else content
     with _explained(path):
@@ -31,7 +31,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_new(path: Path, content: str) -> None:
-    """Write a new file in one go; one that is there already, whoever made it and when, is refused and stays."""
+    """Write a new file atomically; an existing file is refused and kept."""
     with _explained(path), _scratch(path) as scratch:
         scratch.write_text(content, encoding="utf-8")
         try:
@@ -43,7 +43,7 @@ def write_new(path: Path, content: str) -> None:
 
 @contextmanager
 def exclusive(path: Path, purpose: str) -> Iterator[None]:
-    """Raise where another process is in such a block for the same file; a file system without locks tells nothing."""
+    """Raise if another process is in such a block for the same file; without file locks nothing is checked."""
     import fcntl  # noqa: PLC0415 - not on every system that only asks the model
 
     with _explained(path):
@@ -59,7 +59,7 @@ def exclusive(path: Path, purpose: str) -> Iterator[None]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise what `write_whole` would raise, as far as that can be known without writing; nothing is left behind."""
+    """Raise what `write_whole` would raise, as far as that is known without writing; nothing is left behind."""
     with _explained(path):
         target = path.resolve()
         mode = _mode(target)
@@ -71,7 +71,7 @@ def check_writable(path: Path) -> None:
 
 
 def _mode(target: Path) -> int | None:
-    """What kind of file is there, and who may do what with it."""
+    """The kind of the file and its permissions, or None if there is none."""
     return target.stat().st_mode if target.exists() else None
 
 
@@ -86,7 +86,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """A new file beside `target`, which is gone at the end unless it was moved."""
+    """A new file beside `target`, deleted at the end unless it was moved."""
     scratch = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         scratch.open("xb").close()

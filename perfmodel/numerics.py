@@ -1,4 +1,4 @@
-"""Arithmetic that knows nothing of the subject: divisors, ranks, isotonic medians."""
+"""General arithmetic: divisors, ranks, isotonic medians, equal rows."""
 
 from bisect import insort
 from collections.abc import Iterable
@@ -43,11 +43,10 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
 
 
 def isotonic(values: Array) -> Array:
-    """What never falls and is nearest to `values` in the sum of distances: neighbours out of order share their median.
+    """Isotonic median regression: the non-decreasing values with the least sum of absolute differences to `values`.
 
-    At each place the largest, over all places before, of the smallest median from there to a place after. So a single
-    gross outlier changes nothing but itself. Of an even number the lower of the two in the middle counts, since noise
-    makes calls longer.
+    At index k: max over i <= k of min over j >= k of the median of values i to j. So a single gross outlier changes
+    only its own value. The median of an even number is the lower one in the middle, since noise makes calls longer.
     Source: Robertson and Wright, Multiple isotonic median regression, Annals of Statistics 1 (1973), 422-432.
 
     >>> isotonic(np.array([9.0, 2.0, 3.0, 5.0, 4.0, 6.0])).tolist()
@@ -98,9 +97,9 @@ def kendall(first: Array, second: Array) -> float:
 
 
 def expand_rows(value: Number, back: Array, count: int) -> Number:
-    """Rows of many from those of few: the last axis of `value`, of `count` rows, by the row numbers `back`.
+    """Expand `count` distinct rows to many: index the last axis of `value` with the row numbers `back`.
 
-    What is the same for all rows stays as it is.
+    A value without such an axis is the same for all rows and is returned unchanged.
 
     >>> expand_rows(np.array([3.0, 4.0]), np.array([0, 0, 1]), 2).tolist(), expand_rows(5.0, np.array([0, 0, 1]), 2)
     ([3.0, 3.0, 4.0], 5.0)
@@ -113,9 +112,9 @@ def expand_rows(value: Number, back: Array, count: int) -> Number:
 
 
 def equal_rows(columns: Iterable[Number]) -> tuple[Array, Array] | None:
-    """(first row of each run of equal rows, the run that each row is in), or None where few rows repeat.
+    """(first row of each run of equal rows, the run that each row is in), or None if few rows repeat.
 
-    `columns`: arrays of one length; single numbers do not count.
+    `columns`: arrays of equal length; single numbers are ignored.
 
     >>> [rows.tolist() for rows in equal_rows([np.array([7, 7, 7, 8]), 1])]
     [[0, 3], [0, 0, 0, 1]]

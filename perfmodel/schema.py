@@ -1,4 +1,4 @@
-"""YAML text to frozen dataclasses: the declared type reads the text, and every problem is told with file and line.
+"""YAML text to frozen dataclasses: the declared type reads the text, and every problem is reported with file and line.
 
 PyYAML's own guesses (on/off, 12:30:00, 1_000, doubled keys kept silently) never happen: only its node tree is used.
 """
@@ -29,17 +29,17 @@ _BOOLEANS = {"true": True, "false": False}
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Skip(Exception):  # noqa: N818 - not an error: the problem is already written down
+class _Skip(Exception):  # noqa: N818 - not an error: the problem is already recorded
     """A value could not be read; its problem is in the list."""
 
 
 class _Enough(Exception):  # noqa: N818 - as above
-    """So much is wrong that the rest of the file is not looked at."""
+    """Too many problems: the rest of the file is not read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reader:
-    """One pass over a node tree; problems (file, line, text) are gathered, not raised."""
+    """One pass over a node tree; problems (file, line, text) are collected, not raised."""
 
     problems: list[tuple[str, int, str]]
     sources: Mapping[str, Source]
@@ -53,13 +53,13 @@ class _Reader:
 
 
 def _one_line(text: str) -> str:
-    """`text` as one printable line of bearable length: parts of it come from the file."""
+    """`text` as one printable line of limited length, since parts of it come from the file."""
     shown = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
     return printable(shown).replace("\n", "\\n")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file a user named, or a sentence why there is none."""
+    """The text of a file that a user named, or an error that says why it cannot be read."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # opening a pipe would wait for somebody to write into it
@@ -78,7 +78,7 @@ def read_text(path: Path) -> str:
 
 
 def compose(text: str, name: str) -> yaml.Node:
-    """The node tree of YAML text; `name` is what its lines are called in messages."""
+    """The node tree of YAML text; messages refer to lines of `name`."""
     stream = io.StringIO(text)
     stream.name = name
     try:
@@ -97,7 +97,7 @@ def compose(text: str, name: str) -> yaml.Node:
 
 
 def build(kind: type[T], node: yaml.Node, name: str) -> T:
-    """Read `node` as the dataclass `kind`; raise FileProblems with all that is wrong."""
+    """Read `node` as the dataclass `kind`; raise FileProblems with all problems."""
     problems: list[tuple[str, int, str]] = []
     value, cut = None, []
     try:
@@ -116,7 +116,7 @@ def build(kind: type[T], node: yaml.Node, name: str) -> T:
 def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
     """`own` laid over `base`: mappings are merged key by key, anything else is replaced.
 
-    A source that both list is refused: figures inherited from the base would silently get another origin.
+    A source that both list is refused: figures inherited from the base would silently get another source.
     """
     for key in sorted(filter(None, _keys_of(base, "sources") & _keys_of(own, "sources"))):
         mark = own.start_mark
@@ -127,7 +127,7 @@ def merge(base: yaml.Node, own: yaml.Node) -> yaml.Node:
     inherited = [
         (key, merge(value, replaced[key.value]) if _text(key) in replaced else value) for key, value in base.value
     ]
-    # What is doubled or no text in `own` stays in the list, so that the reader still refuses it.
+    # Duplicate and non-text keys of `own` stay in the list, so that the reader still refuses them.
     known = {_text(key) for key, _ in base.value}
     added = []
     for key, value in own.value:
@@ -153,7 +153,7 @@ def is_null(node: yaml.Node, kind: Any) -> bool:
 
 
 def entry(node: yaml.Node, key: str) -> yaml.ScalarNode | None:
-    """What stands under a top-level key, if it is one value."""
+    """The value under a top-level key, if it is a single value."""
     for found, value in _pairs(node):
         if found.value == key and isinstance(value, yaml.ScalarNode):
             return value
@@ -161,7 +161,7 @@ def entry(node: yaml.Node, key: str) -> yaml.ScalarNode | None:
 
 
 def _refuse_tangles(node: yaml.Node, name: str) -> None:
-    """Refuse aliases (which can make a small file endless) and deep nesting; neither has a use in our files."""
+    """Refuse aliases (which can make a small file huge) and deep nesting; our files need neither."""
     seen = {id(node)}
     level = [node]
     for _ in range(_DEEPEST):
@@ -251,7 +251,7 @@ def _integer(text: str) -> int:
 
 
 def _shape(node: yaml.Node) -> str:
-    """What a node is, in a profile writer's words."""
+    """The kind of a node, in plain words."""
     if isinstance(node, yaml.SequenceNode):
         return "a list"
     return "keys and values" if isinstance(node, yaml.MappingNode) else "one value"
@@ -291,7 +291,7 @@ def _each(items: list[Any], read: Callable[[Any], Any]) -> list[Any]:
 
 
 def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node]]:
-    """The pairs of a mapping; a key given twice is a problem at its second place."""
+    """The pairs of a mapping; a key given twice is a problem at its second occurrence."""
     if not isinstance(node, yaml.MappingNode):
         raise reader.complain(node, f"wanted keys and values, found {_shape(node)}")
     seen: set[str] = set()
@@ -305,7 +305,7 @@ def _unique(node: yaml.Node, reader: _Reader) -> list[tuple[yaml.Node, yaml.Node
 
 
 def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
-    """Read a mapping as the dataclass `kind`; a rule is told where its part is, or at the record's first line.
+    """Read a mapping as the dataclass `kind`; a broken rule is reported at its part, or at the record's first line.
 
     Rules are checked once all keys are right.
     """
@@ -332,7 +332,7 @@ def _record(kind: type[Any], node: yaml.Node, reader: _Reader) -> Any:
 
 
 def _part(node: yaml.Node, parts: tuple[str | int, ...]) -> yaml.Node:
-    """The node that names of fields and places in lists lead to; all of them are there."""
+    """The node at a path of field names and list indices, all of which exist."""
     for part in parts:
         inside = node.value if isinstance(part, int) else {key.value: value for key, value in node.value}
         node = inside[part]

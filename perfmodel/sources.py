@@ -1,4 +1,4 @@
-"""Where a number comes from, kept beside the number."""
+"""The source of a number, kept with the number."""
 
 import math
 import re
@@ -18,7 +18,7 @@ PLAUSIBLE = {
     "s": ("1 ps", "1 s"),
     "1": ("0.001", "1e7"),
 }
-"""The least and the most that a figure of each unit can be without a slip of the pen."""
+"""The plausible range of a figure in each unit; anything outside is taken for a typing error."""
 
 _LONGEST = 100
 _DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
@@ -27,7 +27,7 @@ _FIGURE = re.compile(r"(.*\S)\s*\[([A-Za-z0-9_.+-]+)\]\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Who says so: a vendor's page, a measurement, a paper, or ourselves (assumed); where and when it was read."""
+    """A vendor's page, a measurement, a paper, or our own assumption; with the address and the date it was read."""
 
     kind: Kind
     address: str = ""
@@ -35,7 +35,7 @@ class Source:
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a source that nobody could look up."""
+        """Refuse a source that cannot be looked up."""
         if self.kind == "assumed" and not self.note:
             raise PerfmodelError("a source of kind assumed needs a note that says why the figure is believed")
         if self.kind != "assumed" and not (self.address and self.date):
@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number in SI with the key and record of its source."""
+    """A number in SI units with the key and record of its source."""
 
     value: float
     key: str
@@ -65,7 +65,7 @@ class Figure:
 def figure(text: str, unit: str, sources: Mapping[str, Source], lowest: str = "") -> Figure:
     """Read `312 Tflop/s [GKL]`: a positive number with a unit and the key of a source listed in the same file.
 
-    `lowest`: where less is plausible than for other figures of the unit.
+    `lowest`: the least plausible value, if it is below that of other figures in the unit.
 
     >>> figure("25 GB/s [OWN]", "B/s", {"OWN": Source(kind="assumed", note="for this example")}).value
     25000000000.0
@@ -87,7 +87,7 @@ def figure(text: str, unit: str, sources: Mapping[str, Source], lowest: str = ""
 
 
 def quantity(text: str, unit: str, least: str, most: str) -> float:
-    """Read a positive number with a unit whose source is named elsewhere, once for many such numbers.
+    """Read a positive number with a unit; its source is named elsewhere, once for many numbers.
 
     >>> quantity("2 ms", "s", "1 us", "1 s")
     0.002
@@ -105,7 +105,7 @@ def _check_plausible(text: str, value: float, unit: str, least: str, most: str) 
 
 
 def whole(number: Figure, what: str, *, most: float = math.inf) -> int:
-    """A count as an int; `what` names it in the complaint about a fraction, or one above `most`."""
+    """A count as an int; `what` names it in the error about a fraction or a number above `most`."""
     if number.value != int(number.value):
         raise PerfmodelError(f"{what} is {number.value:g}, wanted a whole number")
     if number.value > most:

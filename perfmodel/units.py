@@ -1,4 +1,4 @@
-"""The only file that knows prefixes: text with a unit becomes SI on the way in, SI becomes text on the way out.
+"""The only module that knows unit prefixes: it reads text with a unit as SI, and shows SI numbers as text.
 
 Inside the model every quantity is a plain float (or float64 array) in B, s, B/s, flop or flop/s.
 """
@@ -75,7 +75,7 @@ def parse(text: str, wanted: str) -> float:
 
 
 def count(text: str, most: int) -> int | None:
-    """A whole number from 1 to `most` in plain digits, or None; of thousands of digits no number is ever made.
+    """A whole number from 1 to `most` in plain digits, or None; very long texts are never converted.
 
     >>> count("256", 1000), count("0", 1000), count("1e3", 1000), count("9" * 5000, 1000)
     (256, None, None, None)
@@ -110,7 +110,7 @@ def show(value: float, unit: str, *, digits: int = 3) -> str:
     if not math.isfinite(value):
         return f"{value} {unit}"
     prefixes = {"": 1.0} | _BINARY if unit == "B" else _SMALL | _DECIMAL
-    if unit == "s":  # ks and Ms are nobody's words
+    if unit == "s":  # nobody writes ks or Ms
         prefixes = {prefix: size for prefix, size in prefixes.items() if size <= 1}
     usable = [(size, prefix) for prefix, size in prefixes.items() if prefix != "µ" and abs(value) >= size]
     size, prefix = max(usable, default=(1.0, ""))

@@ -1,4 +1,4 @@
-"""What one thing costs: the time of one collective and of one kernel.
+"""Costs of single operations: the time of one collective and of one kernel.
 
 It may import the rooms models and machines, and the base modules.
 """

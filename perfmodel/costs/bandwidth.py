@@ -1,15 +1,15 @@
-"""Bandwidth of a group of devices at a place in the hierarchy: the paper's database, or a rule from vendor figures.
+"""Bandwidth of a group of devices by its place in the hierarchy: the paper's database, or a rule for vendor figures.
 
 Case 1: every group of the axis lies inside one fast domain (a node, or an NVLink rack). Its bandwidth is looked up by
-(inner, size); what nobody measured is derived from the vendor's link rates by `derived_inside`.
+(inner, size); unmeasured ones are derived from the vendor's link rates by `derived_inside`.
 Case 2: some group leaves the domain. Then min(domain, inner) groups share the bandwidth between domains (Eq. 7).
 
-The paper writes powers of two only. With other sizes a block of inner * size neighbouring ranks can straddle a
-boundary though it is shorter than a domain, so case 1 also asks that the block divides the domain. Where `literal`,
-case 2 is Eq. 7 under one ceiling: the links of a device, which the injection of a whole NVLink rack exceeds. Otherwise
-case 2 has three more limits: blocks that straddle boundaries meet in pairs, so that twice as many groups share a way
-out; a group uses no more NICs than its members in a domain reach; and it is no faster than the links between those
-members. On powers of two in nodes of a power of two only the last can bind, where the network is the faster of the two.
+The paper covers only powers of two. With other sizes a block of inner * size neighbouring ranks can straddle a
+boundary although it is shorter than a domain, so case 1 also requires that the block divides the domain. If `literal`,
+case 2 is Eq. 7 with one ceiling: the links of a device, which the injection of a whole NVLink rack exceeds. Otherwise
+case 2 has three more limits. Blocks that straddle boundaries meet in pairs, so twice as many groups share the links out
+of a domain. A group uses no more NICs than its members in a domain reach, and is no faster than the links between those
+members. With powers of two only the last can bind, where the network is faster than the links.
 """
 
 from dataclasses import dataclass
@@ -32,22 +32,22 @@ def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
 
 
 def derived_inside(machine: Machine, size: int) -> float:
-    """Bandwidth of a group inside the domain by link rates, for group shapes that nobody measured.
+    """Bandwidth of a group inside the domain from link rates, for group shapes without a measurement.
 
     efficiency * (size - 1) * pair bandwidth in a mesh (a ring runs on each of the links a device has to its peers),
     efficiency * device bandwidth behind a switch or a shared host, efficiency * slowest link where the fabric is
-    irregular; never more than efficiency * device bandwidth. The efficiency is the profile's and carries a source.
+    irregular; never more than efficiency * device bandwidth. The efficiency is in the profile, with its source.
     """
     fabric = machine.fabric
     if fabric.pair_bandwidth is None or fabric.device_bandwidth is None or fabric.efficiency is None:
-        return float("inf")  # one device a domain: no group fits inside
+        return float("inf")  # one device per domain: no group fits inside
     links = {"mesh": (size - 1) * fabric.pair_bandwidth.value, "irregular": fabric.pair_bandwidth.value}
     rate = min(links.get(fabric.topology, fabric.device_bandwidth.value), fabric.device_bandwidth.value)
     return fabric.efficiency.value * rate
 
 
 def derived_between(machine: Machine) -> float:
-    """Bandwidth between domains by vendor figures: efficiency * injection of a node * nodes a domain."""
+    """Bandwidth between domains from vendor figures: efficiency * injection of a node * nodes per domain."""
     network = machine.network
     if network.injection is None or network.efficiency is None:
         return float("nan")  # no network: a job cannot leave the domain, so this is never used
@@ -58,7 +58,7 @@ def derived_between(machine: Machine) -> float:
 class Bandwidths:
     """A machine's group bandwidths as arrays, by (inner, size); `literal`: Eq. 7, at most a device's links.
 
-    `factor` multiplies the table: samples of what it may be instead (see `uncertainty`).
+    `factor` multiplies the table: samples of its uncertainty (see `uncertainty`).
     """
 
     machine: Machine
@@ -109,7 +109,7 @@ class Bandwidths:
         return found
 
     def _crossing(self, inner: Count, size: Count, gpus: Count) -> BytesPerSecond:
-        """Case 2."""
+        """Bandwidth of a group that leaves its domain (case 2)."""
         if self.literal:
             return np.minimum(shared_between(self.between, sharing=np.minimum(self.domain, inner)), self.links)
         domain = self.domain

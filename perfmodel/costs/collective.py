@@ -1,7 +1,7 @@
-"""One collective of a step: its bytes, the groups that it runs in, how often it is called, what a call takes.
+"""One collective of a step: its bytes, the groups that it runs in, how often it is called, the time of a call.
 
-The groups of one axis are a `Link`. Below full fidelity a call takes what its bytes take at the bandwidth of the link
-(the paper's Eqs. 1 to 5); at full fidelity a `ProtocolLink` knows hops, protocols and measured tables too.
+The groups of one axis are a `Link`. Below full fidelity the time of a call is its bytes over the bandwidth of the link
+(the paper's Eqs. 1 to 5). At full fidelity a `ProtocolLink` adds hops, protocols and measured tables.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter",
 
 
 class LinkCosts(Protocol):
-    """What a link needs of a machine's costs (see `costs.Costs`)."""
+    """The part of a machine's costs that a link needs (see `costs.Costs`)."""
 
     @property
     def bandwidths(self) -> Bandwidths:
@@ -53,7 +53,7 @@ class LinkCosts(Protocol):
 class Link:
     """The groups of one axis: size, place in the hierarchy, achieved bandwidth, and whether any leaves its domain.
 
-    `known`: seconds of calls that were asked for before, since all norms of a model send the same buffer.
+    `known`: a cache of the times of calls, since all norms of a model send the same buffer.
     """
 
     axis: str
@@ -71,14 +71,14 @@ class Link:
         return cls(axis=axis, size=1.0 * size, inner=inner, bandwidth=bandwidth, crosses=crosses)
 
     def time(self, operation: Operation, buffer: Bytes) -> Seconds:
-        """Seconds of one call; the buffer is kept, so that no other can have the identity of its own."""
+        """Seconds of one call; the cache keeps the buffer, so no other buffer can get the same id."""
         key = operation, id(buffer)
         if key not in self.known:
             self.known[key] = buffer, self._seconds(operation, buffer)
         return self.known[key][1]
 
     def expand_rows(self, back: Array, count: int) -> Self:
-        """The links of more layouts: each row `back` times (see `numerics.expand_rows`)."""
+        """The same for more layouts: row i of the result is row `back[i]` (see `numerics.expand_rows`)."""
         return replace(self, known={}, **_rows(self, ("size", "inner", "bandwidth", "crosses"), back, count))
 
     def _seconds(self, operation: Operation, buffer: Bytes) -> Seconds:
@@ -87,7 +87,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProtocolLink(Link):
-    """A link at full fidelity: the route of its messages, tables measured on such groups, time to issue a call."""
+    """A link at full fidelity: route of the messages, tables measured for such groups, time to issue a call."""
 
     route: nccl.Route
     measured: tuple[TableMatch, ...]
@@ -96,7 +96,7 @@ class ProtocolLink(Link):
 
     @classmethod
     def of(cls, costs: LinkCosts, *, axis: str, size: Count, inner: Count, gpus: Count) -> Self:
-        """As for any link, with what protocols and measurements know of such groups."""
+        """As for any link, with the protocols and measurements for such groups."""
         plain = Link.of(costs, axis=axis, size=size, inner=inner, gpus=gpus)
         route = nccl.route(
             costs.constants, inner=inner, size=size, inside=np.logical_not(plain.crosses), bandwidth=plain.bandwidth
@@ -110,7 +110,7 @@ class ProtocolLink(Link):
         )
 
     def expand_rows(self, back: Array, count: int) -> Self:
-        """As for any link, with its route; measured tables are looked up anew."""
+        """As for any link, with its route; measured tables are looked up again."""
         route = replace(self.route, **_rows(self.route, (each.name for each in fields(self.route)), back, count))
         rows = _rows(self, ("size", "inner", "bandwidth", "crosses"), back, count)
         return replace(self, known={}, route=route, measured=_held(self.tables, route), **rows)
@@ -135,11 +135,11 @@ def _held(tables: tuple[MeasuredTable, ...], route: nccl.Route) -> tuple[TableMa
     return tuple(held for held in (table.match(route) for table in tables) if len(held.rows))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the time of a call is computed once, when it is asked for
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the time of a call is computed once, on first use
 class Collective:
     """One collective of one layer: `buffer` bytes per device (gathered or unreduced), `calls` times per step.
 
-    `bucket`, where it is not None: bytes that travel together, among them the buffer. `each`: calls per pass.
+    `bucket`, if not None: bytes of the one call that sends the buffer with others. `each`: calls per pass.
     """
 
     layer: str
@@ -154,19 +154,19 @@ class Collective:
 
     @cached_property
     def time(self) -> Seconds:
-        """Seconds of one call, or the buffer's part of those of its bucket."""
+        """Seconds of one call, or the buffer's share of the call of its bucket."""
         if self.bucket is None:
             return self.link.time(self.operation, self.buffer)
         return self.link.time(self.operation, self.bucket) * (self.buffer / self.bucket)
 
     @property
     def together(self) -> Bytes:
-        """Bytes of the call that the buffer travels in."""
+        """Bytes of the call that sends the buffer."""
         return self.buffer if self.bucket is None else self.bucket
 
     @property
     def sent(self) -> Number:
-        """Calls per step; a call that several layers share counts in part."""
+        """Calls per step; a call that several layers share counts as a fraction."""
         return self.calls if self.bucket is None else self.calls * self.buffer / self.bucket
 
     @property

@@ -1,7 +1,7 @@
-"""What a machine charges for a job: bandwidths, protocols, measured times, rates of products and of memory.
+"""The costs of a job on a machine: bandwidths, protocols, measured times, rates of products and of memory.
 
-Everything that a prediction takes from a machine profile is in one record, made once per job from the machine and the
-settings. Uncertainty and calibration scale it; nothing else changes it.
+Everything that a prediction takes from a machine profile is in one record, created once per job from the machine and
+the settings. Uncertainty and calibration scale it; nothing else changes it.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -19,7 +19,7 @@ from perfmodel.machines.machine import Machine
 class Factors:
     """One number for each uncertain input: its relative standard deviation, or the factor of a sample.
 
-    A column of many samples may stand for any number, here and in `Costs`: every formula takes either.
+    Any number may be a column of many samples instead, here and in `Costs`: every formula takes either.
     """
 
     inside: float
@@ -31,7 +31,7 @@ class Factors:
     issuing: float
     contention: float
     model: float
-    tables: float  # the last, since it is drawn apart
+    tables: float  # last, because it is drawn separately
 
     @classmethod
     def all(cls, value: float) -> "Factors":
@@ -44,13 +44,13 @@ NO_UNCERTAINTY = Factors.all(0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Costs:
-    """The figures of one machine that time is made of.
+    """The figures of one machine from which times are computed.
 
-    `constants`, `tables`: what collectives take at full fidelity; `link`: how the groups of an axis are timed.
+    `constants`, `tables`: for collectives at full fidelity; `link`: how the groups of an axis are timed.
     `host_time`: seconds to issue a kernel or a call.
-    `contention`: seconds lost for each second that computation and communication run side by side. `attention`: share
-    of the product rate that the flash kernel reaches, forward and backward. `products` and `memory` multiply the rates
-    of the profile: 1, or samples of what they may be instead.
+    `contention`: seconds lost per second of overlap between computation and communication. `attention`: share of the
+    product rate that the flash kernel reaches, forward and backward. `products` and `memory` multiply the rates of the
+    profile: 1, or samples of their uncertainty.
     """
 
     machine: Machine
@@ -83,18 +83,18 @@ class Costs:
 
     @property
     def rate(self) -> GemmRate:
-        """FLOP/s of large matrix products, and who says so; raises PerfmodelError where the profile has none."""
+        """FLOP/s of large matrix products, and the source; raises PerfmodelError where the profile has none."""
         known = gemm_rate(self.machine)
         return replace(known, value=known.value * self.products)
 
     @property
     def chip(self) -> Chip:
-        """The device as kernels see it."""
+        """The device figures that kernels need."""
         device = Chip.of(self.machine.device, gemm=self.rate.value, host=self.host_time, attention=self.attention)
         return replace(device, memory=device.memory * self.memory)
 
     def scaled(self, factors: Factors) -> "Costs":
-        """The costs of a machine whose figures are others by these factors."""
+        """The costs of a machine whose figures differ by these factors."""
         return replace(
             self,
             bandwidths=replace(

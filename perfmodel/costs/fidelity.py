@@ -1,7 +1,7 @@
 """How much of a step is modelled: the three fidelities.
 
-`paper`: the published equations to the letter, communication only. `flat`: all that is sent, and arithmetic at one
-rate, nothing overlapped. `full`: kernels, latency, protocols, measured tables and overlap.
+`paper`: exactly the published equations, communication only. `flat`: all communication, and computation at one rate,
+without overlap. `full`: kernels, latency, protocols, measured tables and overlap.
 """
 
 from typing import Literal

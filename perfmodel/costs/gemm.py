@@ -1,7 +1,7 @@
-"""Time of one local matrix product on one device, against the rate that large products were measured to reach.
+"""Time of one local matrix product on one device, relative to the measured rate of large products.
 
-A product is cut into tiles that the device's compute units work off in waves; the last wave is seldom full, each tile
-pays for filling and draining its pipeline, and a thin product waits for memory rather than arithmetic.
+A product is split into tiles that the device's compute units process in waves. The last wave is seldom full, each tile
+pays for filling and draining its pipeline, and a thin product is limited by memory rather than arithmetic.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Number, Seconds
 
 _TILE = 128  # rows or columns of half a tile; cuBLAS and rocBLAS favour 256 x 128 for large products
-# Products of a tile before its pipeline runs: filling it and writing the result cost as much as this much more depth.
+# Filling the pipeline of a tile and writing the result cost as much as this much extra depth.
 _FILL = 96
 _DIVISIBLE = 8192  # depth from which a tile is worth dividing, see waves()
 _LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from start to end
@@ -25,15 +25,16 @@ _LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from
 # product's rate. The first FlashAttention: 40 and 30 % of the peak (the same paper: 25 to 40 %).
 FLASH_2 = (0.72, 0.62)
 FLASH_1 = (0.46, 0.35)
-# Where a profile says nothing: STREAM reaches 0.85 of the peak on most devices (recalled); products as on Perlmutter,
-# where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets a step's pace.
+# Defaults if a profile gives none: STREAM reaches 0.85 of the peak on most devices (recalled). Products as on
+# Perlmutter, where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets the pace
+# of a step.
 MEMORY_SUSTAINED = 0.85
 GEMM_SUSTAINED = 0.93
 
 
 @dataclass(frozen=True, slots=True)
 class GemmRate:
-    """FLOP/s of one device on large matrix products, and where that comes from."""
+    """FLOP/s of one device on large matrix products, and the source."""
 
     value: float
     origin: str
@@ -55,12 +56,12 @@ def gemm_rate(machine: Machine) -> GemmRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """What kernels need to know of one device, in plain SI numbers.
+    """The figures of one device that kernels need, in SI units.
 
-    `gemm`: FLOP/s that large matrix products keep up. `memory`: sustained bandwidth. `units`: SMs, CUs or the like; 0
-    for a device that cuts products into no large tiles, as a processor.
+    `gemm`: sustained FLOP/s of large matrix products. `memory`: sustained bandwidth. `units`: number of SMs, CUs or the
+    like; 0 for a device that does not use large tiles, such as a CPU.
     `host`: seconds that the framework takes to issue a kernel. `attention`: share of `gemm` that a flash kernel
-    reaches forward and backward at long sequences. `worst_mode`: how much slower the worst of the product's modes is.
+    reaches forward and backward at long sequences. `worst_mode`: how much slower the worst product mode is.
     """
 
     gemm: float
@@ -72,7 +73,7 @@ class Chip:
 
     @classmethod
     def of(cls, device: Device, *, gemm: float, host: Seconds, attention: tuple[float, float] = FLASH_2) -> "Chip":
-        """A profile's device; `gemm` is the rate of the best large products, of which the sustained share counts."""
+        """From a profile's device; `gemm` is the best rate of large products, which the sustained share reduces."""
         return cls(
             gemm=gemm * _figure(device.gemm_sustained, GEMM_SUSTAINED),
             memory=device.memory_bandwidth.value * _figure(device.memory_sustained, MEMORY_SUSTAINED),
@@ -101,12 +102,12 @@ class LayerTimes:
 
 
 def waves(*, m: Number, n: Number, k: Number, compute_units: float) -> Number:
-    """How many times every compute unit is kept busy for a whole tile by a product with a result of m x n, k deep.
+    """Waves of tiles, one tile per compute unit, of a product with a result of m x n and depth k.
 
-    tiles / units, rounded up by the last wave's idle units, less so the deeper the product: a long tile can be divided
-    among units (split-k) or be traded for smaller ones. even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are
-    256 x 128, laid whichever way needs fewer. 8192 is from simumax_gemm_efficiency.csv, A100: with it the deviation of
-    183 products is 4.7 % (s.d.), with whole waves 6.6 %, with even ones 8 %.
+    tiles / units, rounded up for the idle units of the last wave, but less for a deep product: a deep tile can be
+    divided among units (split-k) or replaced by smaller ones. even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are
+    256 x 128, in the orientation that needs fewer. 8192 is from simumax_gemm_efficiency.csv, A100: with it the
+    deviation of 183 products is 4.7 % (s.d.), with whole waves 6.6 %, with even ones 8 %.
 
     >>> float(waves(m=4096, n=4096, k=4096, compute_units=108))
     4.913580
@@ -123,7 +124,7 @@ def gemm(*, m: Number, n: Number, k: Number, chip: Chip, element: Bytes = 2, res
 
     arithmetic = waves * 2 * 256 * 128 * (k + 96) / (rate / units); memory = bytes of the three matrices / bandwidth.
     Valid for 16-bit formats and m, n, k of 64 and more. Against 183 products of an A100 (simumax_gemm_efficiency.csv,
-    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes an element read, written. Without
+    m, n, k 512 to 131072): mean error 3.4 %, s.d. 4.7 %. `element`, `result`: bytes per element read, written. Without
     units arithmetic = 2 m n k / rate: half a core of an EPYC has 33 Gflop/s at m = n = k = 128 and at 1024.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
@@ -146,8 +147,8 @@ def _arithmetic(m: Number, n: Number, k: Number, chip: Chip) -> Seconds:
 def linear(*, rows: Number, inputs: Number, outputs: Number, chip: Chip, gradient: Bytes = 2) -> LayerTimes:
     """Seconds of O = I W with I of rows x inputs: forward (NN), dI = dO W^T (NT), dW = I^T dO (TN).
 
-    `inputs`, `outputs` are those of this device. `gradient`: bytes an element of dW. `worst_mode` of the chip goes to
-    dI: on MI250X at widths of 20,000 one product ran at 6 % of peak where others reached 55 %, until AxoNN tried all
+    `inputs`, `outputs` are those of this device. `gradient`: bytes per element of dW. The chip's `worst_mode` applies
+    to dI: on MI250X at widths of 20,000 one product ran at 6 % of peak where others reached 55 %, until AxoNN tried all
     modes and kept the best (arXiv 2502.08145, section V-C); with that tuning, and on other devices, it is 1.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)

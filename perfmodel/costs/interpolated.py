@@ -1,8 +1,8 @@
-"""Measured times of collectives, which override the formula of `protocols` for the groups they were measured on.
+"""Measured times of collectives, which override the formula of `nccl` for the groups they were measured on.
 
-A table holds for one operation in groups of one shape. Between its sizes and numbers of nodes it is interpolated by
-logarithms; one node and several are never mixed, since the one has no network. Beyond its sizes it goes on from its
-last time (or first) as the formula does from there. For other groups and other numbers of nodes the table says nothing.
+A table applies to one operation in groups of one shape. Between its sizes and node counts it is interpolated
+logarithmically; one node and several are never mixed, since one node uses no network. Beyond its sizes the nearest time
+is scaled as the formula scales. The table does not apply to other groups or beyond its node counts.
 
 All functions take scalars or arrays alike, and a row of a batch equals the single call exactly.
 """
@@ -26,9 +26,9 @@ Formula: TypeAlias = Callable[[Bytes], Seconds]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MeasuredTable:
-    """Times as arrays: of `logarithms` of seconds, a row for each of `nodes` and a column for each of `sizes`.
+    """Times as an array: `logarithms` of seconds, with a row for each of `nodes` and a column for each of `sizes`.
 
-    `factor` multiplies the seconds: samples of what they may be instead (see `uncertainty`).
+    `factor` multiplies the seconds: samples of their uncertainty (see `uncertainty`).
     """
 
     timings: Timings
@@ -42,7 +42,7 @@ class MeasuredTable:
     def of(cls, timings: Timings, rows: Iterable[TimingRow], source: str = "") -> "MeasuredTable":
         """Some rows of a profile's table.
 
-        A small call could always send more, so that a time above one of a larger size is noise: see `ascending`.
+        A small call could always send more, so a time above that of a larger size is noise: see `isotonic`.
         """
         rows = tuple(rows)
         logarithms = np.array([isotonic(np.log(row.times)) for row in rows])
@@ -50,7 +50,7 @@ class MeasuredTable:
         return cls(timings=timings, source=source, nodes=nodes, sizes=np.array(timings.sizes), logarithms=logarithms)
 
     def match(self, along: "Route") -> "TableMatch":
-        """Where on a path the table holds: groups of its shape, whole in each node, within its numbers of nodes.
+        """The groups that the table applies to: of its shape, complete in each node, within its node counts.
 
         >>> from perfmodel.costs.nccl import Constants, route
         >>> rows = (TimingRow(2, (1e-4, 4e-4)), TimingRow(8, (2e-4, 8e-4)))
@@ -75,7 +75,7 @@ class MeasuredTable:
         return TableMatch(table=self, rows=rows, shape=there.shape, low=low, high=high, share=share)
 
     def origin(self, buffer: float) -> str:
-        """Where the time of a call in a group that the table holds for comes from, in words."""
+        """The source of the time of a call in a group that the table applies to, in words."""
         measured = f"measured table, {self.source}"
         if self.sizes[0] <= buffer <= self.sizes[-1]:
             return measured
@@ -86,7 +86,7 @@ class MeasuredTable:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TableMatch:
-    """A table and the groups of one axis: which `rows` of them it holds for, and their places among its nodes."""
+    """A table and the groups of one axis: the `rows` that it applies to, and their places among its node counts."""
 
     table: MeasuredTable
     rows: Array
@@ -96,13 +96,13 @@ class TableMatch:
     share: Array
 
     def measures(self, operation: Operation, buffer: float) -> bool:
-        """Whether one call in a group that the table holds for lies within its sizes."""
+        """Whether one call in a group that the table applies to is within its sizes."""
         return self.table.timings.operation == operation and bool(self.table.sizes[0] <= buffer <= self.table.sizes[-1])
 
     def override(self, known: Seconds, buffer: Bytes, formula: Formula) -> Array:
-        """The table's time where it holds, else `known`; `formula` is the time of a size without a table.
+        """The table's time where it applies, else `known`; `formula` is the time of a size without a table.
 
-        A batch is one axis of rows, the last one; only those that the table holds for are looked up.
+        The last axis is that of a batch; only the rows that the table applies to are looked up.
         """
         if not len(self.rows):
             return np.asarray(known)
@@ -118,7 +118,7 @@ class TableMatch:
         return times.reshape(shape)
 
     def _measured(self, buffer: Array) -> Array:
-        """By the table's entries; of the nearest size, beyond them."""
+        """From the table's entries; beyond its sizes, the time of the nearest."""
         known = self.table.logarithms
         left, right, part = _between(self.table.sizes, buffer)
         lower = (1 - part) * known[self.low, left] + part * known[self.low, right]
@@ -128,7 +128,7 @@ class TableMatch:
 
 
 def measured_tables(machine: "Machine") -> tuple[MeasuredTable, ...]:
-    """The tables of a profile, the rows of one node apart from those of several."""
+    """The tables of a profile, separate for one node and for several."""
     found = []
     for timings in machine.collectives:
         source = f"{machine.sources[timings.source].kind} [{timings.source}]"
@@ -140,7 +140,7 @@ def measured_tables(machine: "Machine") -> tuple[MeasuredTable, ...]:
 
 
 def origin(tables: Sequence[MeasuredTable], operation: Operation, buffer: float, along: "Route") -> str:
-    """Where the time of one call comes from, in words: a table, or the formula and why."""
+    """The source of the time of one call, in words: a table, or the formula and why."""
     if along.size == 1:
         return "nothing to send"
     mine = [table for table in tables if table.timings.operation == operation]
@@ -159,7 +159,7 @@ def _span(least: Number, most: Number) -> str:
 
 
 def _between(grid: Array, value: Number) -> tuple[Array, Array, Array]:
-    """The places left and right of `value` in `grid`, and how far it has come from one to the other, by logarithms."""
+    """The neighbours of `value` in `grid`, and its logarithmic position between them, 0 to 1."""
     inside = np.clip(value, grid[0], grid[-1])
     right = np.minimum(np.searchsorted(grid, inside, side="right"), len(grid) - 1)
     left = np.maximum(right - 1, 0)

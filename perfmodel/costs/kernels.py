@@ -1,8 +1,8 @@
-"""Time of everything in a layer that is no matrix product of its weights, on one device and for one micro-step.
+"""Time of a layer on one device in one micro-step: the kernels beside its matrix products, and all of it together.
 
-Such kernels do little arithmetic: their time is bytes over the sustained memory bandwidth. A *pass* reads or writes one
-tensor once. Passes are counted for kernels fused as in Megatron-LM (bias + GELU, bias + dropout + residual, scaled and
-masked softmax); a mask of dropout is a byte, hence half a pass.
+Kernels that are no products do little arithmetic: their time is bytes over the sustained memory bandwidth. A *pass*
+reads or writes one tensor once. Passes are counted for kernels fused as in Megatron-LM (bias + GELU, bias + dropout +
+residual, scaled and masked softmax); a dropout mask takes one byte, hence half a pass.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _MASK = 1
 # FlashAttention-2, arXiv 2307.08691: 99 Tflop/s at 512, 189 at 16384, heads of 128, forward).
 _SHORT = 512
 _WIDE_HEAD, _NARROW = 128, 16  # the same figure: heads of 64 reach 0.9 of what heads of 128 do
-# Kernels that the framework issues, forward and backward (Megatron-LM's transformer layer, modules counted one by one).
+# Kernels that the framework issues, forward and backward (Megatron-LM's transformer layer, counted module by module).
 _ISSUED = {
     "linear": (2, 4),  # product, bias or residual; two products, bias gradient, accumulation into the main gradient
     "norm": (1, 2),
@@ -51,7 +51,7 @@ class DeviceShare:
     weight: Bytes = 2
 
     def exchanged(self) -> "DeviceShare":
-        """For a transposed layer: X and Y change roles."""
+        """For a transposed layer: X and Y exchanged."""
         return replace(self, x=self.y, y=self.x)
 
 
@@ -66,7 +66,7 @@ def passes(*, elements: Number, count: Number, chip: Chip, element: Bytes = 2) -
 
 
 def cast(*, elements: Number, part: DeviceShare, chip: Chip) -> Seconds:
-    """Seconds of turning a gathered weight into the format of activations, in which products run; 0 if it has it.
+    """Seconds to cast a gathered weight to the format of activations, in which products run; 0 if they are equal.
 
     Under autocast AxoNN gathers fp32 weights and every product with the weight casts them (axonn 0b6328c,
     intra_layer/fully_connected.py): one read and one write, forward and for dI.
@@ -81,20 +81,20 @@ def cast(*, elements: Number, part: DeviceShare, chip: Chip) -> Seconds:
 
 
 def norm(layer: Norm, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Forward reads and writes; backward reads input and gradient twice (input, then scale and shift), writes once."""
+    """Forward reads and writes; backward reads input and gradient twice (for dI, for scale and shift), writes once."""
     elements = part.rows * (layer.positions * layer.width) / part.y
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in (2, 5)))
 
 
 def activation(layer: Activation, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """GELU: forward 2 passes, backward 3. Gated: two inputs, so 3 and 5."""
+    """GELU: forward 2 passes, backward 3. Gated has two inputs: 3 and 5."""
     elements = part.rows * (layer.positions * layer.width) / part.x
     counts = (3, 5) if layer.gated else (2, 3)
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
 
 
 def residual(*, elements: Number, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Output + residual, with dropout between: forward 3 passes (3.5), backward 3: gradients of both branches added."""
+    """Output + residual, with dropout between: forward 3 passes (3.5), backward 3, adding both branches' gradients."""
     counts = (3 + _MASK / part.element, 3 + 1 + _MASK / part.element) if part.dropout else (3, 3)
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
 
@@ -102,7 +102,7 @@ def residual(*, elements: Number, part: DeviceShare, chip: Chip) -> LayerTimes:
 def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """The three products of a linear layer, its bias gradient (a pass), and the residual after a transposed layer.
 
-    The weight is cast before the two products that it is in.
+    The weight is cast before each of the two products that use it.
     """
     at = part.exchanged() if layer.transposed else part
     rows, inputs = part.rows * layer.positions, layer.inputs * layer.kernel**2 / at.y
@@ -120,7 +120,7 @@ def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 
 
 def attention(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Attention of the heads that a rank of X holds, and their copies of queries, keys and values split and joined."""
+    """Attention of the heads on a rank of X, and the copies that split and join queries, keys and values."""
     kernel = flash if part.attention == "flash" else materialized
     core = kernel(layer, part=part, chip=chip)
     projected = part.rows * ((layer.heads + 2 * layer.kv_heads) * layer.head_dim) / part.x
@@ -143,7 +143,7 @@ def flash(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 
 
 def materialized(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Scores written to memory: heads * s a token, in passes, or the products' arithmetic where that takes longer.
+    """Scores written to memory: heads * s per token, in passes, or the products' arithmetic where that takes longer.
 
     Forward: product 1, scaled masked softmax 2, dropout 2.5, product 1. Backward: 1 + 1, dropout 2.5, softmax 3, 1 + 1.
     """
@@ -157,7 +157,7 @@ def materialized(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTim
 
 
 def embedding(layer: Embedding, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Look-up and positions added: 3 passes over the hidden states; backward as much, into the table's gradient."""
+    """Look-up and adding positions: 3 passes over the hidden states; backward the same, into the table's gradient."""
     elements = part.rows * layer.width / part.y
     moved = passes(elements=elements, count=3, chip=chip, element=part.element)
     return LayerTimes(moved, 0.0, moved)
@@ -166,8 +166,8 @@ def embedding(layer: Embedding, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 def head(layer: Head, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
     """Logits and loss, vocabulary split over X and Y: the three products, and the loss in fp32 over all logits.
 
-    Passes of fp32 logits as Megatron-LM's vocabulary-parallel cross-entropy makes them: forward convert 1.5, maximum 1,
-    subtract 2, exponential 2, sum 1, divide 2; backward scale 2, convert 1.5. `vocabulary`: padded, if it is.
+    Passes over fp32 logits as in Megatron-LM's vocabulary-parallel cross-entropy: forward convert 1.5, maximum 1,
+    subtract 2, exponential 2, sum 1, divide 2; backward scale 2, convert 1.5. `vocabulary`: the padded size, if padded.
     """
     rows_of_table = np.maximum(layer.vocabulary, vocabulary) / (part.x * part.y)
     products = linear(rows=part.rows, inputs=1.0 * layer.width, outputs=rows_of_table, chip=chip)
@@ -180,10 +180,10 @@ def head(layer: Head, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) 
 
 
 def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Bytes, chip: Chip) -> Seconds:
-    """Seconds of an optimizer step over the parameters of a device: bytes a parameter over memory bandwidth.
+    """Seconds of an optimizer step over the parameters of a device: bytes per parameter over memory bandwidth.
 
-    State is read and written, the gradient read for its norm and the update and cleared, the weight written anew.
-    AdamW in mixed precision: 2 * 12 + 3 * 4 + 2 = 38 bytes. Measured by vTrain: 37 bytes (its runs on 2 A100).
+    State is read and written; the gradient is read for its norm, read for the update, and cleared; the weight is
+    written. AdamW in mixed precision: 2 * 12 + 3 * 4 + 2 = 38 bytes. Measured by vTrain: 37 bytes (its runs on 2 A100).
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
     >>> optimizer(parameters=1e9, state=12, gradient=4, weight=2, chip=a100) * 1e3
@@ -199,7 +199,7 @@ def kernel_counts(layer: Layer, *, attention: AttentionKernel) -> tuple[int, int
 
 
 def device_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
-    """Seconds of one layer of any kind on the device, if kernels are issued fast enough."""
+    """Seconds of one layer of any kind on the device, if the host issues kernels fast enough."""
     if isinstance(layer, Linear):
         return projection(layer, part=part, chip=chip)
     if isinstance(layer, Attention):
@@ -214,11 +214,11 @@ def device_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Num
 
 
 def layer_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
-    """Seconds of one layer of any kind in a micro-step: of each pass, the longer of device time and issuing time.
+    """Seconds of one layer of any kind in a micro-step: for each pass the longer of device time and issue time.
 
-    Kernels are queued by a host that needs `chip.host` for each, so that many short ones take host time. The queue does
-    not run ahead from layer to layer here: against vTrain's 16 cells (tensor degree, micro-batch) that is 7 % off on
-    average, a maximum over the whole block 10 %.
+    The host takes `chip.host` to issue a kernel, so many short kernels are limited by the host. Here the host does not
+    run ahead from layer to layer: against vTrain's 16 cells (tensor degree, micro-batch) that is 7 % off on average; a
+    maximum over the whole block would be 10 % off.
 
     >>> from perfmodel.models.layers import Linear
     >>> a100 = Chip(gemm=258.7e12, memory=1.73e12, units=108, host=42e-6)

@@ -1,12 +1,12 @@
-"""Time of one collective at full fidelity: start-up, hops and bytes of the algorithm and protocol that is fastest.
+"""Time of one collective at full fidelity: start-up, hops and bytes of the fastest algorithm and protocol.
 
-NCCL and RCCL send small messages with flags inside the data (LL: short hops, few bytes a second) and large ones in
-bulk (Simple: long hops, the full rate), along a ring or, for an all-reduce between nodes, along a double binary tree. A
-switch that adds (NVLS) is a third way. The library picks by a model of its own; here the fastest is taken.
+NCCL and RCCL send small messages with flags inside the data (LL: short hops, low bandwidth) and large ones in bulk
+(Simple: long hops, full bandwidth). They use a ring or, for an all-reduce between nodes, a double binary tree.
+Reduction in the switch (NVLS) is a third way. The library selects by its own model; here the fastest is taken.
 
-A hop between nodes costs the profile's `network.latency`, one inside a node `fabric.latency`, both as a ring of LL
-shows them. What the profile leaves out follows by the ratios of NCCL's own tuning constants (github NVIDIA/nccl 2.28,
-src/graph/tuning.cc): they describe the library, the profile describes the machine.
+A hop between nodes costs the profile's `network.latency`, one inside a node `fabric.latency`, both as observed for a
+ring with LL. What the profile leaves out follows from the ratios of NCCL's own tuning constants (github NVIDIA/nccl
+2.28, src/graph/tuning.cc): they describe the library, the profile describes the machine.
 
 All functions take scalars or arrays alike, and a row of a batch equals the single call exactly.
 """
@@ -24,7 +24,7 @@ from perfmodel.machines.machine import Machine
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds, parse
 
-# NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink; and the start of a call.
+# NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink; the start-up of a call.
 _NETWORK_LL, _NETWORK_BULK = parse("2.7 us", "s"), parse("14 us", "s")
 _FABRIC_LL, _FABRIC_BULK = parse("0.6 us", "s"), parse("3.4 us", "s")
 _POST = parse("6 us", "s")  # a hop inside a node of a ring that leaves it: three posts of 2 us by the host
@@ -32,15 +32,15 @@ _START = parse("8.4 us", "s")
 _SWITCH = parse("25 us", "s")
 _LL_FABRIC, _LL_NETWORK = parse("87.7 GB/s", "B/s"), parse("19 GB/s", "B/s")
 _LL_BYTES = 2  # half of what LL sends is flags
-_CHANNEL = 23.6 / 300  # a tree's channel moves 23.6 GB/s on an A100, whose links move 300; one channel a NIC
-_LONE = 0.7 / 0.92  # one rank a node sends and receives through the same device
-_LARGE_CHUNKS, _SMALL_CHUNKS = 0.92, 0.5  # what a tree reaches of the rate; corrections up to 16 MiB are about a half
-_LEAST_SWITCHED = 4  # NCCL lets the switch add for more ranks than this
+_CHANNEL = 23.6 / 300  # a tree's channel moves 23.6 GB/s on an A100, whose links move 300; one channel per NIC
+_LONE = 0.7 / 0.92  # with one rank per node it sends and receives through the same device
+_LARGE_CHUNKS, _SMALL_CHUNKS = 0.92, 0.5  # shares of the rate that a tree reaches; about a half up to 16 MiB
+_LEAST_SWITCHED = 4  # NCCL reduces in the switch for more ranks than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What collectives need to know of a machine, as plain floats; rates of a whole domain, `near` in ranks."""
+    """The figures of a machine that collectives need, as floats; rates are per domain, `near` is in ranks."""
 
     domain: int
     fabric: float
@@ -85,10 +85,10 @@ def _or(figure: Figure | None, otherwise: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What the messages of one group meet; made once for a group and used by all its collectives.
+    """Latencies and costs of the messages of one group, computed once and used by all its collectives.
 
-    Latencies are those of one pass round a ring, or of a tree up and down; a cost is in seconds a byte. `nodes` counts
-    the domains that the group spans and `ranks` its members in each, `inner` ranks from one to the next.
+    Latencies are those of one pass round a ring, or of a tree up and down; a cost is in seconds per byte. `nodes`
+    counts the domains that the group spans, and `ranks` its members in each, with a stride of `inner` ranks.
     """
 
     inner: Count
@@ -116,9 +116,9 @@ def route(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth:
 
     A ring of n ranks over N domains has N hops between them and n - N inside, each pass; a tree has log2 N levels.
     `bandwidth` is what `bandwidth.Bandwidths` gives, so groups that leave a domain share its NICs (Eq. 7): a group with
-    g ranks a domain gets g parts of them. Two things lower it further. One rank a domain reaches 0.7/0.92 (NCCL). In a
-    tapered network a hop of s nodes leaves its group of nodes with the share s / group_nodes, and all that leave get
-    injection / taper together. A rail-only network takes nothing off, since rings and trees keep to their rails.
+    g ranks per domain gets g parts of them. Two things lower it further. One rank per domain reaches 0.7/0.92 (NCCL).
+    In a tapered network a hop over s nodes leaves its group of nodes with probability s / group_nodes, and all hops
+    that leave share injection / taper. A rail-only network costs nothing, since rings and trees stay on their rails.
 
     >>> at = Constants(
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
@@ -156,7 +156,7 @@ def route(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth:
 
 
 def _shares(nodes: Number, rate: BytesPerSecond) -> Number:
-    """Seconds a byte of an all-reduce by tree through the NICs of a domain.
+    """Seconds per byte of an all-reduce by tree through the NICs of a domain.
 
     A node of a double tree sends each byte twice (to a parent and to children); of two nodes each sends it once.
     """
@@ -164,14 +164,14 @@ def _shares(nodes: Number, rate: BytesPerSecond) -> Number:
 
 
 def _levels(nodes: Number) -> Number:
-    """Hops between domains up a tree and down again."""
+    """Hops between domains, up a tree and down again."""
     return 2 * np.ceil(np.log2(nodes))
 
 
 def _tree(
     at: Constants, *, nodes: Number, ranks: Number, rate: BytesPerSecond, hop: Seconds, post: Seconds
 ) -> dict[str, Number]:
-    """The double binary tree over domains, a chain of ranks in each; NCCL has none inside a single domain.
+    """The double binary tree over domains, with a chain of ranks in each; NCCL uses none inside a single domain.
 
     Up and down: 2 log2 N hops between domains and 2 (g - 1) inside. A channel carries each byte up and down.
     """
@@ -190,7 +190,7 @@ def _tree(
 def _switch(
     at: Constants, *, inner: Count, size: Number, nodes: Number, ranks: Number, rate: BytesPerSecond
 ) -> dict[str, Number]:
-    """The switch adds inside a domain, a tree joins the domains; for neighbours, more than four in a domain."""
+    """Reduction in the switch of each domain, a tree between domains; for neighbours, more than four per domain."""
     if not np.any(at.switched):
         return {"switch": np.inf, "switch_cost": 0.0}
     levels = _levels(nodes)
@@ -203,13 +203,13 @@ def _switch(
 
 
 def all_gather(gathered: Bytes, along: Route) -> Seconds:
-    """Every rank ends with `gathered` bytes, of which it had 1/n; V = (n - 1)/n * gathered passes through each.
+    """Every rank ends with `gathered` bytes, of which it had 1/n; each receives V = (n - 1)/n * gathered.
 
         LL     start + hops + V (2/beta + 1/r)      r = 19 GB/s between nodes, 88 GB/s inside (NCCL)
-        bulk   start + sqrt(hops^2 + (V/beta)^2)    between nodes: few hops are the slow ones, the rest overlaps
-               start + hops + V/beta                inside a domain: every hop is as slow as the next
+        bulk   start + sqrt(hops^2 + (V/beta)^2)    between nodes: few hops are slow, the rest overlaps
+               start + hops + V/beta                inside a domain: all hops are equally slow
 
-    and the lesser of the two. Valid for n >= 1; one rank takes no time.
+    and the smaller of the two. Valid for n >= 1; one rank takes no time.
 
     >>> at = Constants(
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,
@@ -237,7 +237,7 @@ def all_reduce(buffer: Bytes, along: Route) -> Seconds:
         tree     start + climb + k buffer/(0.5 beta), or start + 2 climb + k buffer/(0.92 beta); k = 1 for N = 2, else 2
         switch   start + 25 us + 2 log2 N hops + bytes over the switch's own rate
 
-    where a tree cuts the buffer into small chunks (short waits, half the rate) or large ones. Valid for n >= 1.
+    where a tree splits the buffer into small chunks (low latency, half the rate) or large ones. Valid for n >= 1.
 
     >>> at = Constants(
     ...     domain=4, fabric=1e-6, network=6e-6, bulk=31e-6, ring=31e-6, far=6e-6, eager=float("inf"), near=512,

@@ -1,4 +1,4 @@
-"""A machine profile as a plain record, with the bandwidths that follow from it."""
+"""A machine profile as a plain record, with the bandwidths derived from it."""
 
 from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.machines.machine import Machine
@@ -13,7 +13,7 @@ def machine_record(machine: Machine) -> Record:
 
 
 def derived_bandwidths(machine: Machine) -> list[Record]:
-    """Bandwidths that the profile does not give and the rule supplies: inside by group shape, and between nodes."""
+    """Bandwidths that the rule supplies because the profile has none: inside by group shape, and between nodes."""
     bandwidths = Bandwidths.of(machine)
     measured = {(entry.inner, entry.size) for entry in machine.bandwidth.inside}
     shapes = [

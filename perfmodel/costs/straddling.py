@@ -1,16 +1,16 @@
-"""Groups whose blocks of ranks straddle domains: how many share a way out, and how few members one of them holds."""
+"""Groups whose blocks of ranks straddle domains: how many share a domain's links, and their fewest members in one."""
 
 import numpy as np
 
 from perfmodel.units import Array, Count
 
-_FEW = 9  # domains of a job whose blocks are looked at one by one
+_FEW = 9  # up to this many domains, blocks are examined one by one
 
 
 def sharing(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = None) -> Count:
-    """Groups that share a domain's way out: min(domain, P), twice P where blocks are not aligned with domains.
+    """Groups that share the links out of a domain: min(domain, P), or twice P if blocks are not aligned with domains.
 
-    In a job of few domains, where that is more than really share it, those that do.
+    In a job of few domains fewer may share them; there they are counted exactly.
 
     >>> int(sharing(inner=2, size=4, domain=4)), int(sharing(inner=1, size=4, domain=6))
     (2, 2)
@@ -24,7 +24,7 @@ def sharing(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = No
 def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | None" = None) -> Count:
     """Ranks of a crossing group in the domain where it has fewest: a block's shortest piece is gcd(block, domain).
 
-    In a job of few domains not every piece occurs, and the shortest that does counts.
+    In a job of few domains not every piece occurs; the shortest that occurs counts.
 
     >>> int(fewest_members(inner=1, size=64, domain=72)), int(fewest_members(inner=2, size=8, domain=4))
     (8, 2)
@@ -36,16 +36,16 @@ def fewest_members(*, inner: Count, size: Count, domain: int, gpus: "Count | Non
 
 
 def _where_few(which: int, rule: Count, inner: Count, size: Count, domain: int, gpus: Count) -> Count:
-    """`rule`, but for jobs of few domains one of `_cuts`; each row for itself."""
+    """`rule`, or one of `_cuts` for jobs of few domains, row by row."""
     few = gpus <= _FEW * domain
     return np.where(few, _cuts(inner, size, domain, np.where(few, gpus, 0))[which], rule) if np.any(few) else rule
 
 
 def _cuts(inner: Count, size: Count, domain: int, gpus: Count) -> tuple[Array, Array]:
-    """(most groups that leave one domain, shortest piece of a cut block in members), domain by domain.
+    """(most groups that leave one domain, members in the shortest piece of a split block), domain by domain.
 
-    A domain holds the end of a block that began before it (`head`) and the start of one that goes on (`tail`), or
-    the middle of one block.
+    A domain holds the end of a block that starts before it (`head`) and the start of one that continues after it
+    (`tail`), or the middle of one block.
     """
     block = np.asarray(inner * size)
     most, fewest = np.zeros_like(block), np.maximum(1, block // inner)

@@ -11,10 +11,10 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.models.config import Config
 from perfmodel.models.model import Transformer
 
-# Long-context models name hundreds of thousands of positions, yet are trained on 4 to 8 thousand for most of the time.
+# Long-context models allow hundreds of thousands of positions, but are mostly trained on 4 to 8 thousand.
 LONGEST_SEQUENCE = 8192
 _SEQUENCE_WHERE_UNSAID = 2048
-_OPT_OFFSET = 2  # OPT's position table starts at its third row
+_OPT_OFFSET = 2  # OPT's position table has two unused rows first
 _NOT_COUNTED = "perfmodel does not count that variant"
 
 
@@ -35,7 +35,7 @@ def _sequence(positions: int) -> int:
 
 
 def _llama(config: Config, *, tied: bool = False, head_dim: int | None = None) -> Transformer:
-    """RMSNorm, SwiGLU, no biases: the shape that most others vary."""
+    """RMSNorm, SwiGLU, no biases: most other architectures are variants of it."""
     found = config.optional_size("head_dim")
     return Transformer(
         layers=config.size("num_hidden_layers"),
@@ -231,7 +231,7 @@ _SIZES = (
 
 
 def _assumed(*sizes: int | None) -> dict[str, int]:
-    """Sizes in the order of _SIZES; None where the class itself has no number, but follows another size."""
+    """Sizes in the order of _SIZES; None if the class derives it from another size."""
     return {name: size for name, size in zip(_SIZES, sizes, strict=True) if size is not None}
 
 

@@ -1,4 +1,4 @@
-"""Values of a Hugging Face config.json, each read as what it must be or refused with its key."""
+"""Values of a Hugging Face config.json; a value of the wrong type is refused with its key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Config:
         return next((self.assumed[key] for key in keys if key in self.assumed and key not in self.values), None)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """A true or false."""
+        """True or false."""
         value = self.values.get(key)
         if value is None:
             return default

@@ -58,7 +58,7 @@ class BlockEntry:
     checkpointed: bool = True
 
     def __post_init__(self) -> None:
-        """What a block refuses is told at its line."""
+        """Build the block, so that its errors are reported at its line."""
         self.block()
 
     def block(self) -> Block:
@@ -73,7 +73,7 @@ class BlockEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A file: a transformer, which gives its sequence length itself, or blocks with the length beside them."""
+    """A file: a transformer with its sequence length, or blocks with the length beside them."""
 
     format: int
     name: str
@@ -82,7 +82,7 @@ class ModelFile:
     blocks: tuple[BlockEntry, ...] = ()
 
     def __post_init__(self) -> None:
-        """One of the two forms, complete."""
+        """The file has one of the two forms, and it is complete."""
         if self.format != _FORMAT:
             raise PerfmodelError(f"format is {self.format}, this version reads {_FORMAT}")
         if not self.name.strip() or not self.name.isprintable():

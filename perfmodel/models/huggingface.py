@@ -10,7 +10,7 @@ from perfmodel.models.architectures import ARCHITECTURES
 from perfmodel.models.config import Config, shown
 from perfmodel.models.model import Model
 
-# Where models that also see or hear keep the description of their language part.
+# Where multimodal models keep the description of their language part.
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts", "n_experts")
 
@@ -41,7 +41,7 @@ def _parse(text: str, path: Path) -> Mapping[str, object]:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object; a key given twice would silently count with its second value."""
+    """An object; refuse a key that is given twice, as JSON would silently use the second value."""
     values: dict[str, object] = {}
     for key, value in pairs:
         if key in values:
@@ -92,6 +92,6 @@ def _refuse_experts(config: Config) -> None:
 
 
 def _name(path: Path, architecture: str | None) -> str:
-    """What the model is called: its folder, as the file itself is always called config.json."""
+    """The name of the model: its folder, since the file itself is always called config.json."""
     name = path.parent.name if path.stem == "config" else path.stem
     return name if name.strip() and name.isprintable() else architecture or "config"

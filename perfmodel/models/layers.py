@@ -15,7 +15,7 @@ _LARGEST = 2**31
 
 
 def positive(**sizes: float) -> None:
-    """Refuse sizes that nobody can mean; the names are told."""
+    """Refuse sizes out of range, with their names."""
     for name, size in sizes.items():
         if not 0 < size <= _LARGEST:
             raise PerfmodelError(f"{name} is {size}, wanted a number greater than 0 and at most {_LARGEST}")
@@ -25,8 +25,8 @@ def positive(**sizes: float) -> None:
 class Linear:
     """A fully connected layer, or a convolution: a weight of kernel^2 * inputs * outputs applied at every position.
 
-    `positions` is the number of positions per token of the sequence (1 but in a U-Net, whose deeper levels have fewer).
-    `shared`: it reads what an earlier layer of the block reads and keeps (an MLP beside the attention).
+    `positions`: positions per token of the sequence (1, except in a U-Net, whose deeper levels have fewer).
+    `shared`: it reads the same input as an earlier layer of the block, which keeps it (an MLP parallel to attention).
     """
 
     name: str
@@ -88,9 +88,9 @@ class Attention:
         return 2 * self.head_dim if self.query_key_norm else 0
 
     def flops(self, tokens: Number, sequence: int) -> Flops:
-        """FLOPs of one forward pass: 4 * tokens * sequence * heads * head_dim, the causal mask not exploited.
+        """FLOPs of one forward pass: 4 * tokens * sequence * heads * head_dim, without exploiting the causal mask.
 
-        Two products (scores, and scores by values) over the full square, as in the paper's formula (s / 6h term).
+        Two products (scores, and scores by values) over the full square, as in the paper's formula (the s / 6h term).
         """
         return 4.0 * self.heads * self.head_dim * sequence * tokens
 
@@ -99,7 +99,7 @@ class Attention:
 class Norm:
     """LayerNorm (scale and shift) or RMSNorm (scale) over `width` features, split as the layer before left them.
 
-    `grouped`: over groups of features that no axis cuts (GroupNorm), so that ranks need no statistics of each other.
+    `grouped`: over groups of features that no axis splits (GroupNorm), so ranks exchange no statistics.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """GELU and the like over `width` features, split as a norm's; gated (SwiGLU): two inputs of `width`, one output."""
+    """GELU and the like over `width` features, split like a norm's; gated (SwiGLU): two inputs of `width`, one output."""
 
     name: str
     width: int

@@ -36,7 +36,7 @@ class Block:
     checkpointed: bool = True
 
     def __post_init__(self) -> None:
-        """A block has layers and occurs."""
+        """A block has at least one layer and one repeat."""
         positive(repeat=self.repeat, layers=len(self.layers))
 
     def split(self) -> Iterator[tuple[Layer, str]]:
@@ -50,10 +50,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """A decoder in the field's words; `model` spells it out as layers.
+    """A decoder by its usual sizes; `model` expands it to layers.
 
-    `bias` goes for all linear layers of a block; `qkv_bias` and `output_bias` set those of the attention apart.
-    `norms` a block: 2, or 1 where attention and MLP share one, or 4 where their outputs are normalised as well.
+    `bias` applies to all linear layers of a block; `qkv_bias` and `output_bias` override it for attention.
+    `norms` per block: 2, or 1 if attention and MLP share one, or 4 if their outputs are normalised as well.
 
     >>> gpt = Transformer(layers=24, hidden=4096, heads=32, vocabulary=51200, sequence=2048, learned_positions=2048)
     >>> gpt.model("gpt-5b").parameters
@@ -88,7 +88,7 @@ class Transformer:
         optional = {"kv_heads": self.kv_heads, "head_dim": self.head_dim, "feed_forward": self.feed_forward}
         positive(**{name: size for name, size in optional.items() if size is not None})
         if self.norms not in (1, 2, 4):
-            raise PerfmodelError(f"norms is {self.norms}, wanted 1, 2 or 4 a block")
+            raise PerfmodelError(f"norms is {self.norms}, wanted 1, 2 or 4 per block")
         if self.head_dim is None and self.hidden % self.heads:
             raise PerfmodelError(
                 f"hidden {self.hidden} is no multiple of {self.heads} heads; give head_dim if that is meant"
@@ -177,7 +177,7 @@ class Transformer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model: blocks of layers, in order, and the sequence length it is trained at unless told otherwise."""
+    """A model: blocks of layers, in order, and the sequence length it is trained with by default."""
 
     name: str
     sequence: int
@@ -236,7 +236,7 @@ def layer_flops(layer: Layer, sequence: int) -> float:
 def closed_form_parameters(*, layers: int, hidden: int, vocabulary: int, sequence: int) -> float:
     """Parameters of a GPT by the paper's formula: 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)).
 
-    Counts weights and biases of the four layers, two norms a block, token and position tables; not the final norm.
+    Counts weights and biases of the four layers, two norms per block, token and position tables; not the final norm.
     Source: Narayanan et al. 2021, eq. 2, as used by AxoNN's training script. Valid for GELU, MHA, tied head.
 
     >>> closed_form_parameters(layers=24, hidden=4096, vocabulary=51200, sequence=2048) / 1e9
@@ -251,7 +251,7 @@ def closed_form_flops(
 ) -> Flops:
     """FLOPs of a training step by the paper's formula: 96 B s l h^2 (1 + s/(6 h) + V/(16 l h)).
 
-    With full recomputation (4 passes of the blocks, 3 of the head). Without it the blocks are passed 3 times:
+    With full recomputation (4 passes of the blocks, 3 of the head). Without it, 3 passes of the blocks:
     72 B s l h^2 (1 + s/(6 h) + V/(12 l h)). Source: Narayanan et al. 2021, eq. 3; AxoNN's training script.
     Valid for GPTs with a feed-forward of 4 h and multi-head attention; the causal mask is not exploited.
 

@@ -66,5 +66,5 @@ PRESETS: dict[str, Preset] = {
 
 
 def model(name: str) -> Model:
-    """The preset called `name`; the caller knows that there is one."""
+    """The preset called `name`, which must exist."""
     return PRESETS[name].shape.model(name)

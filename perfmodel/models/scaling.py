@@ -1,4 +1,4 @@
-"""A decoder made smaller, or larger, so that one of a published shape runs on what is at hand."""
+"""A decoder scaled down or up, so that a published architecture runs on the hardware at hand."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -11,8 +11,8 @@ from perfmodel.numerics import divisors
 def scaled(model: Model, *, layers: int | None = None, hidden: str = "") -> Model:
     """The same decoder with `layers` layers, and all widths times `hidden`, a fraction such as 0.25 or 1/4.
 
-    Heads are scaled along, so that a head keeps its width; where that leaves no whole number, as many heads are kept
-    and are narrower. Key-value heads become as many as still divide the heads. Vocabulary and sequence stay.
+    The number of heads is scaled too, so that a head keeps its width; if that gives no whole number, the heads are
+    scaled in width instead. Key-value heads are reduced until they divide the heads. Vocabulary and sequence stay.
 
     >>> from perfmodel.models import load
     >>> small = scaled(load("llama-3-8b"), layers=2, hidden="1/16").transformer
@@ -48,7 +48,7 @@ def _scaled(shape: Transformer, factor: Fraction, name: str) -> Transformer:
 
 
 def _key_value_heads(before: int, heads_before: int, heads: int) -> int:
-    """As many heads share one as before, or the next more that divide the heads."""
+    """The same ratio of heads to key-value heads, or the next larger ratio that divides the heads."""
     wanted = max(1, before * heads // heads_before)
     return max(size for size in divisors(heads) if size <= wanted)
 

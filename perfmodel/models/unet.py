@@ -1,9 +1,9 @@
 """The U-Net of the 4D paper, as convolutions: a weight of kernel^2 * inputs * outputs applied at every position.
 
-Four levels of width C, 2C, 2C, 2C, the image area quartered from one to the next; a residual block is a normal 3x3
-convolution and a transposed one, with a normal 1x1 convolution beside them where the width changes. The way up joins
-the outputs kept on the way down, as in Dhariwal and Nichol 2021 (arXiv 2105.05233). Left out, as too small to matter:
-the convolutions from and to the three colours, the time embedding, attention at the deep levels.
+Four levels of width C, 2C, 2C, 2C, the image area quartered from one to the next. A residual block is a normal 3x3
+convolution and a transposed one, with a parallel 1x1 convolution if the width changes. The upward path joins the
+outputs kept on the downward path, as in Dhariwal and Nichol 2021 (arXiv 2105.05233). Left out as negligible: the
+convolutions from and to the three colours, the time embedding, attention at the deep levels.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _MIDDLE = 2
 
 @dataclass(frozen=True, slots=True)
 class UNet:
-    """A U-Net of width `channels` for square images of `image` pixels a side; a position takes the place of a token.
+    """A U-Net of width `channels` for square images of `image` pixels per side; a position plays the role of a token.
 
     >>> UNet(channels=4096, image=64).model("unet-28b").parameters
     28807696384
@@ -39,7 +39,7 @@ class UNet:
         return self.image**2
 
     def model(self, name: str) -> Model:
-        """The same as blocks of layers, equal neighbours told once."""
+        """The same as blocks of layers, with equal neighbours merged."""
         blocks = []
         for block, same in groupby(self._blocks()):
             blocks.append(replace(block, repeat=len(list(same))))

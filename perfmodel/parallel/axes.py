@@ -1,8 +1,8 @@
-"""The axes of a grid, one table: the fields of `Shape`. All that goes through every axis, or a named group, follows.
+"""The axes of a grid in one table: the fields of `Shape`. Code that loops over axes or named groups follows from it.
 
-An axis is added as one field. It is then searched, ranked and printed, fixed by name, and read as a further size of a
-grid's text; in the groups that its field names it splits or shares with the others. What it does beyond these groups is
-written where that happens. No numpy here: the command line reads the names for its help.
+An axis is added as one field. It is then searched, ranked, printed, fixed by name, and read as one more size in the
+text of a grid. Its field also says which groups it belongs to; any other effect is coded where it takes place.
+No numpy here: the command line reads the names for its help.
 """
 
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ from perfmodel.units import Count, count
 Axis: TypeAlias = str
 Placement: TypeAlias = tuple[Axis, ...]
 
-MAX_DEVICES = 2**31  # of a job; no machine comes near, and counts stay exact in 64 bits
+MAX_DEVICES = 2**31  # per job; no machine comes near, and counts stay exact in 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """What an axis does. `title`: its name in prose; `axonn`: its place in AxoNN's order of ranks, 0 the innermost.
 
-    Ranks of an axis that splits tensors see the same tokens; of one that shares the batch, tokens of their own. One
-    that shards weights keeps a part of each on every rank, and gathers them.
+    Along an axis that splits tensors, all ranks see the same tokens; along one that shares the batch, each sees its
+    own. An axis that shards weights keeps a part of each weight on every rank, and gathers them.
     """
 
     title: str
@@ -39,7 +39,7 @@ def _axis(**kind: Any) -> dict[str, Kind]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes of the axes, in the order of the paper; one grid (ints) or many (arrays of one length)."""
+    """Sizes of the axes, in the order of the paper; one grid (ints) or many (arrays of equal length)."""
 
     x: Count = field(default=1, metadata=_axis(title="X", axonn=1, splits_tensors=True))
     y: Count = field(default=1, metadata=_axis(title="Y", axonn=0, splits_tensors=True))
@@ -48,7 +48,7 @@ class Shape:
 
     @classmethod
     def of(cls, sizes: Iterable[Count], **others: Count) -> Self:
-        """From the sizes of all axes in the order of AXES, and what else is not the default.
+        """From the sizes of all axes in the order of AXES, and any other fields.
 
         >>> Shape.of((1, 2, 32, 4)) == Shape(y=2, z=32, data=4)
         True
@@ -97,7 +97,7 @@ AXES: tuple[Axis, ...] = tuple(KINDS)
 TENSOR_AXES = tuple(axis for axis, kind in KINDS.items() if kind.splits_tensors)
 WEIGHT_AXES = tuple(axis for axis, kind in KINDS.items() if kind.shards_weights)
 BATCH_AXES = tuple(axis for axis, kind in KINDS.items() if kind.shares_batch)
-# Ranks that differ in these alone hold the same weights and see different tokens: gradients are summed over them.
+# Ranks that differ only in these hold the same weights and see different tokens: gradients are summed over them.
 REPLICA_AXES = tuple(axis for axis in BATCH_AXES if axis not in WEIGHT_AXES)
 
 
@@ -113,13 +113,13 @@ def joined(axes: tuple[Axis, ...]) -> str:
 TENSOR_GROUP, WEIGHT_GROUP, BATCH_GROUP, REPLICA_GROUP = map(
     joined, (TENSOR_AXES, WEIGHT_AXES, BATCH_AXES, REPLICA_AXES)
 )
-SHARD_GROUP = joined((*TENSOR_AXES, *WEIGHT_AXES))  # what cuts a weight into the parts that devices keep
+SHARD_GROUP = joined((*TENSOR_AXES, *WEIGHT_AXES))  # splits a weight into the parts that devices keep
 MEMBERS: dict[str, tuple[Axis, ...]] = {axis: (axis,) for axis in AXES} | {
     joined(axes): axes for axes in (TENSOR_AXES, WEIGHT_AXES, BATCH_AXES, REPLICA_AXES, (*TENSOR_AXES, *WEIGHT_AXES))
 }
 """The axes of each group that has a name, single axes among them."""
 
-# What a step sends in; `groups.Grid` of the launcher makes these.
+# The groups that a step communicates in; `groups.Grid` of the launcher creates these.
 COMMUNICATION_GROUPS = tuple(dict.fromkeys((*TENSOR_AXES, WEIGHT_GROUP, REPLICA_GROUP, TENSOR_GROUP)))
 
 AXONN: Placement = tuple(sorted(AXES, key=lambda axis: KINDS[axis].axonn))

@@ -15,7 +15,7 @@ from perfmodel.units import Array
 def factorizations(gpus: int) -> tuple[Array, ...]:
     """All sizes of the axes, in the order of AXES, with product `gpus`, sorted by the first, then the next.
 
-    Every prime's exponent is dealt to the axes independently, and the deals are multiplied out.
+    The exponent of each prime is distributed over the axes independently; all combinations are then multiplied out.
 
     >>> [len(axis) for axis in factorizations(512)]
     [220, 220, 220, 220]
@@ -31,14 +31,14 @@ def factorizations(gpus: int) -> tuple[Array, ...]:
 
 
 def shapes(gpus: int) -> Layout:
-    """Every factorization, unplaced."""
+    """Every factorization, without a placement."""
     return Layout.of(factorizations(gpus))
 
 
 def orders(grids: Layout, placements: tuple[int, ...]) -> Array:
     """Which placements are physically distinct, by [grid, placement].
 
-    Axes of size 1 may stand anywhere in the order without moving a rank, so of equal orders only the first counts.
+    An axis of size 1 moves no rank wherever it stands in the order, so only the first of equal orders counts.
     """
     split = np.array([grids.size(axis) for axis in AXES]) > 1
     distinct: Array = _first_of_equal_orders(placements)[(1 << np.arange(len(AXES))) @ split]
@@ -46,7 +46,7 @@ def orders(grids: Layout, placements: tuple[int, ...]) -> Array:
 
 
 def placed(gpus: int, placements: tuple[int, ...]) -> Layout:
-    """Every factorization under every placement, each physically distinct grid once."""
+    """Every factorization with every placement, each physically distinct grid once."""
     return each_placed(shapes(gpus), placements)[1]
 
 
@@ -56,7 +56,7 @@ def each_placed(grids: Layout, placements: tuple[int, ...]) -> tuple[Array, Layo
     return rows, replace(grids.take(rows), placement=np.array(placements)[columns])
 
 
-@cache  # every block of a search asks for it
+@cache  # called for every block of a search
 def _first_of_equal_orders(placements: tuple[int, ...]) -> Array:
     """Whether a placement is the first with its order of the split axes, by [split axes (bits), placement]."""
     table = np.zeros((1 << len(AXES), len(placements)), dtype=bool)

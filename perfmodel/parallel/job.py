@@ -16,7 +16,7 @@ from perfmodel.units import Count, Number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One training job, its grid still open, on whatever machine: all that the rules of a grid ask for.
+    """One training job without grid and machine: everything that the rules of a grid depend on.
 
     `batch` is in sequences, for all devices together.
     """
@@ -41,11 +41,11 @@ class Workload:
         return Workload(model=model, batch=batch, sequence=_length(model, sequence), settings=sized)
 
     def accumulation(self, layout: Layout) -> Number:
-        """Micro-steps of one step: batch / (shares * micro_batch), a whole one where a rejected grid splits it."""
+        """Micro-steps of one step: batch / (shares * micro_batch), rounded up for rejected grids."""
         return np.ceil(self.batch / (layout.size(BATCH_GROUP) * layout.micro_batch))
 
     def rows(self, layout: Layout) -> Number:
-        """Tokens that one device's slice of Z processes in a micro-step: m / Gz = micro_batch * sequence."""
+        """Tokens that a device processes in a micro-step: m / Gz = micro_batch * sequence."""
         return 1.0 * layout.micro_batch * self.sequence
 
     def padded_vocabulary(self, vocabulary: int, layout: Layout) -> Count:
@@ -56,7 +56,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Workload):
-    """A workload on a machine, with what that machine charges for it."""
+    """A workload on a machine, with the machine's costs."""
 
     machine: Machine
     costs: Costs
@@ -71,7 +71,7 @@ class Job(Workload):
         sequence: int | None = None,
         settings: Settings | None = None,
     ) -> "Job":
-        """Put a job together; the sequence length is the model's own unless given."""
+        """A job; the sequence length is the model's own unless given."""
         device = machine.device
         sized = (settings or Settings()).resolve(
             device.dtype,

@@ -1,8 +1,8 @@
-"""The grid and how it is run: one layout (ints) or many (arrays of one length); nothing else differs.
+"""A grid and how it is run: one layout (ints) or many (arrays of equal length), with the same code for both.
 
-The axes are those of `axes.Shape`. A placement is an order of them, innermost (neighbouring ranks) first. AxoNN's
-library really uses y, x, z, data (column, row, depth, data); the paper's text says x, y, z, data. They rank grids
-differently, so both exist.
+The axes are those of `axes.Shape`. A placement is an order of them, innermost (neighbouring ranks) first. The AxoNN
+library uses y, x, z, data (column, row, depth, data), while the paper's text says x, y, z, data. The two rank grids
+differently, so both are offered.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -31,7 +31,7 @@ _INSIDE = _inside()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Shape):
-    """A shape with its placement, sequences a device processes at once, recomputation and weight cache (indices)."""
+    """A shape with its placement, micro-batch (sequences per device), recomputation and weight cache (indices)."""
 
     placement: Count = 0
     micro_batch: Count = 1
@@ -39,7 +39,7 @@ class Layout(Shape):
     weight_cache: Count = 0
 
     def inner(self, group: str) -> Count:
-        """Product P of the axes inside a group: the stride between neighbours, and the groups interleaved.
+        """Product P of the axes inside a group: the stride between neighbours, and the number of interleaved groups.
 
         >>> Layout(x=2, y=4, z=8).inner("z")
         8
@@ -79,8 +79,8 @@ class Layout(Shape):
     def _joined(self, stride: Count, size: Count, axis: str) -> Count:
         """Groups interleaved in the block of ranks that a group spans when one more axis joins it.
 
-        With all of them neighbours in the placement this is what lies inside all; with others between them, the block
-        is longer, and so more groups share it. Where one of the two has size 1, the group is the other's own.
+        If the axes are neighbours in the placement, this is the product of the axes inside all of them. With others
+        between them the block is longer, so more groups share it. If one has size 1, the group is that of the other.
         """
         other_stride, other = self._inner_of(axis), self.size(axis)
         span = np.maximum(stride * size, other_stride * other) // (size * other)

@@ -1,4 +1,4 @@
-"""How often the passes of a micro-step run, and how often a weight is gathered over Z, by a layout's two modes."""
+"""How often passes run and weights are gathered over Z in a micro-step, by recomputation and weight cache."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ _NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("al
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Of a checkpointed block, as 0 or 1 (or arrays of them); other blocks run forward and backward once.
+    """Passes of a checkpointed block, as 0 or 1 (or arrays of them); other blocks run forward and backward once.
 
-    `full`: the whole block runs forward again; `selective`: its attention does. `gather_again`: that forward pass
-    gathers the weights anew. `gather_back`: the backward pass does. A weight cache "none" gathers for every pass (AxoNN
-    today: 3 times under full recomputation); "forward" keeps the last forward's weight for the backward pass (the
-    paper: once, twice under full recomputation); "all" keeps the first (AxoNN's caching level 2).
+    `full`: the whole block runs forward again; `selective`: only its attention does. `gather_again`: the repeated
+    forward pass gathers the weights again. `gather_back`: the backward pass does. A weight cache "none" gathers for
+    every pass (AxoNN today: 3 times under full recomputation); "forward" keeps the last forward's weight for the
+    backward pass (the paper: once, twice under full recomputation); "all" keeps the first (AxoNN's caching level 2).
     """
 
     full: Number
@@ -56,5 +56,5 @@ class Passes:
 
     @property
     def gathers_once(self) -> Number:
-        """The same of a block that is never recomputed."""
+        """The same for a block that is never recomputed."""
         return 1.0 + self.gather_back

@@ -1,8 +1,8 @@
-"""Who is in a group with whom: the launcher makes its groups by it, and `explain` names them.
+"""The ranks of each group: the launcher creates its groups from them, and `explain` names them.
 
-Ranks are counted along the placement, innermost axis fastest, so all of them are one array with a dimension for each
-axis, and a group is a line through it. `Layout.inner` is the stride of that line, from which costs are found for many
-layouts at once; tests hold the two together. Whether a group leaves a node is said by `machines.domains.contained`.
+Ranks are numbered along the placement, innermost axis fastest. All ranks form one array with a dimension for each axis,
+and a group is a line through it. `Layout.inner` is the stride of that line, from which costs follow for many layouts at
+once; tests check that the two agree. `machines.domains.contained` says whether a group leaves a node.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def rank_array(layout: Layout) -> Array:
 
 
 def groups(layout: Layout, group: str) -> Array:
-    """All groups of an axis, or of several joined ("xy"), one a row, ranks ascending.
+    """All groups of an axis, or of several joined ("xy"), one per row, ranks ascending.
 
     >>> groups(Layout(x=2, y=2, z=2), "z").tolist()
     [[0, 4], [1, 5], [2, 6], [3, 7]]
@@ -37,7 +37,7 @@ def groups(layout: Layout, group: str) -> Array:
 
 
 def members_with(layout: Layout, group: str, rank: int) -> Array:
-    """The ranks of the group that `rank` is in, in the order of its axes: x then y, as the vocabulary is cut.
+    """The ranks of the group that `rank` is in, in the order of its axes: x then y, as the vocabulary is split.
 
     >>> members_with(Layout(x=2, y=2, z=2, placement=1), "xy", 4).tolist()
     [4, 6, 5, 7]
@@ -49,7 +49,7 @@ def members_with(layout: Layout, group: str, rank: int) -> Array:
 
 
 def first_group(layout: Layout, group: str, places: Count) -> Count:
-    """Members of rank 0's group at `places` of its ascending ranks; no other rank is looked at.
+    """Members of rank 0's group at `places` of its ascending ranks, without listing all ranks.
 
     >>> first_group(Layout(x=2, y=2, z=2**29), "z", 2**29 - 1)
     2147483644

@@ -1,7 +1,7 @@
-"""The rules a grid must keep, each with a name, a test over many layouts and a sentence for one.
+"""The rules a grid must keep, each with a name, a check of many layouts, and a message for one.
 
-They are those of AxoNN's library and training scripts (a head, a width or a shard that does not divide stops a run at
-start-up), checked in the order of `grid_rules`; a rejected grid is counted under the first rule that it breaks.
+They are those of AxoNN's library and training scripts (a head, width or shard count that does not divide stops a run at
+start-up), checked in the order of `grid_rules`. A rejected grid is counted under the first rule that it breaks.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ BATCH = "batch"
 MICRO_BATCH = "micro_batch"
 FIXED = "fixed_by_user"
 _SHARD_AXES = MEMBERS[SHARD_GROUP]
-_WASTE = 2  # a vocabulary padded to more than twice its rows would spend more on padding than on tokens
+_WASTE = 2  # a vocabulary padded to more than twice its size would spend more on padding than on tokens
 
 
 class Rule(Protocol):
-    """Something a grid must keep."""
+    """A condition that a grid must meet."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class Divides:
     numbers: tuple[tuple[int, str], ...]
 
     def broken(self, layout: Layout) -> Array:
-        """All numbers divide exactly when their greatest common divisor does."""
+        """All numbers are divisible if and only if their greatest common divisor is."""
         return np.asarray(gcd(*(number for number, _ in self.numbers)) % self._divisor(layout) != 0)
 
     def sentence(self, layout: Layout) -> str:
@@ -85,7 +85,7 @@ class VocabularyPadding:
     name: str = "vocabulary_padding"
 
     def broken(self, layout: Layout) -> Array:
-        """Padded rows against twice the vocabulary."""
+        """More padded rows than twice the vocabulary."""
         return np.asarray(self.work.padded_vocabulary(self.vocabulary, layout) > _WASTE * self.vocabulary)
 
     def sentence(self, layout: Layout) -> str:
@@ -108,7 +108,7 @@ class TableShards:
     name: str = "weight_shards"
 
     def broken(self, layout: Layout) -> Array:
-        """The table of each layout, padded for its x and y."""
+        """Layouts whose table, padded for their x and y, does not divide."""
         elements = np.asarray(self.work.padded_vocabulary(self.vocabulary, layout)) * self.width
         return np.asarray(elements % layout.size(SHARD_GROUP) != 0)
 
@@ -121,7 +121,7 @@ class TableShards:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """An axis that the user fixed, or gave a maximum."""
+    """The size or maximum of an axis that the user set."""
 
     name: str
     axis: str
@@ -140,20 +140,20 @@ class Bound:
 
 
 def grid_rules(work: Workload) -> tuple[Rule, ...]:
-    """All rules that do not depend on micro-batch and recomputation, in the order they are checked."""
+    """All rules that do not depend on micro-batch and recomputation, in the order of checking."""
     rules: list[Rule] = [*_bounds(work.settings), *_head_rules(work.model), *_width_rules(work.model)]
     rules += _vocabulary_rules(work)
-    rules.append(Divides(BATCH, BATCH_AXES, ((work.batch, "sequences a step"),)))
+    rules.append(Divides(BATCH, BATCH_AXES, ((work.batch, "sequences per step"),)))
     return tuple(rules)
 
 
 def micro_batch_rule(work: Workload) -> Rule:
     """The rule for a micro-batch that the user fixed."""
-    return Divides(MICRO_BATCH, (*BATCH_AXES, "micro_batch"), ((work.batch, "sequences a step"),))
+    return Divides(MICRO_BATCH, (*BATCH_AXES, "micro_batch"), ((work.batch, "sequences per step"),))
 
 
 def first_broken(rules: tuple[Rule, ...], layout: Layout) -> Array:
-    """Index of the first rule that each layout breaks; len(rules) where it keeps them all."""
+    """Index of the first rule that each layout breaks, or len(rules) if it breaks none."""
     first = np.full(np.shape(layout.gpus), len(rules))
     for index in reversed(range(len(rules))):
         first = np.where(rules[index].broken(layout), index, first)
@@ -181,7 +181,7 @@ def _head_rules(model: Model) -> Iterator[Rule]:
 
 
 def _width_rules(model: Model) -> Iterator[Rule]:
-    """Features that x and y split, and the flat weight shards that z cuts."""
+    """Features that x and y split, and the flat weight shards that z splits."""
     over_x: dict[tuple[int, str], None] = {}
     over_y: dict[tuple[int, str], None] = {}
     shards: dict[tuple[int, str], None] = {}

@@ -1,4 +1,4 @@
-"""How a job is run and counted, apart from its grid: number formats, optimizer, recomputation, weight caching."""
+"""How a job runs and is counted, apart from its grid: number formats, optimizer, recomputation, weight cache."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -13,19 +13,20 @@ from perfmodel.units import GIBI, KIBI, parse
 Recompute = Literal["none", "selective", "full"]
 WeightCache = Literal["none", "forward", "all"]
 
-# What runs beside computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient behind the weight
-# gradient's product, reduce-scatters behind the rest of the backward pass, gathers behind the layer before.
+# Communication that overlaps computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient with the
+# weight gradient's product, reduce-scatters with the rest of the backward pass, gathers with the layer before.
 Overlap = Literal["all-reduce", "reduce-scatter", "all-gather", "data"]
 OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather", "data")
-# AxoNN overlaps the first three; "data" sends each layer's gradient over data as soon as the last micro-step has it.
+# AxoNN overlaps the first three; "data" sends each layer's gradient over data as soon as the last micro-step has
+# computed it.
 AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
 
-# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, its own work between kernels included. Fitted to
-# vTrain's runs of one sequence a micro-step on 2 A100, hidden 1024: 3.00 ms a layer of 72 kernels, 3.33 ms of 78.
+# Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, including its own work between kernels. Fitted to
+# vTrain's runs of one sequence per micro-step on 2 A100, hidden 1024: 3.00 ms per layer of 72 kernels, 3.33 ms of 78.
 HOST_TIME = parse("42 us", "s")
 
-# Seconds that computation and communication lose to each other for each second that they run side by side.
-# arXiv 2502.08145, fig. 5: 12.38 s of computation with 4.8 s of communication beside it, 11.83 s alone.
+# Seconds lost per second of overlap between computation and communication.
+# arXiv 2502.08145, fig. 5: computation takes 12.38 s with 4.8 s of communication beside it, 11.83 s alone.
 CONTENTION = 0.115
 
 # A layout holds these as indices, so that one array can mix them.
@@ -33,12 +34,12 @@ RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
 MAX_COUNT = 2**40
-"""The largest batch, sequence length or other count that is taken for meant."""
+"""The largest batch, sequence length or other count that is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """Bytes a parameter of optimizer state, of the accumulated gradient, and of the fp32 master copy in the state."""
+    """Bytes per parameter of optimizer state, the accumulated gradient, and the fp32 master copy in the state."""
 
     state: float
     gradient: float
@@ -58,26 +59,26 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
 )
 
 
-# Bytes of gradients that travel over data together. On 2 to 64 A100 of Perlmutter NCCL's all-reduce has 67 to 98 % of
-# its best rate at 64 MiB, at 8 MiB 30 to 94 % (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
+# Bytes of gradients per all-reduce over data. On 2 to 64 A100 of Perlmutter NCCL's all-reduce reaches 67 to 98 % of its
+# best rate at 64 MiB, 30 to 94 % at 8 MiB (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
 BUCKET = parse("64 MiB", "B")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the user says of bytes per element of what is stored and sent, and the switches of the step.
+    """The user's choices: bytes per element of what is stored and sent, and the switches of the step.
 
     Sizes that are None follow the number format of the job (see `sized`): 2 bytes, or 4 where products run in fp32.
-    `gradient_bytes` is what the reduce-scatter over Z carries; `data_gradient_bytes` what the all-reduce over data
-    carries (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
+    `gradient_bytes` is what the reduce-scatter over Z sends; `data_gradient_bytes` is what the all-reduce over data
+    sends (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
     `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
-    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: what NCCL holds
-    for one communicator, 4 MiB a channel each way on 32 channels (assumed).
+    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: memory of one
+    NCCL communicator, 4 MiB per channel and direction on 32 channels (assumed).
 
-    At full fidelity: `overlap`, what runs beside computation; `contention`, seconds lost for each second side by side,
-    0 (nothing is lost) to 1 (nothing is won); `host_time`, seconds to issue a kernel, both the profile's where None;
-    `flash_version`, of the attention kernel; `bucket`, bytes of gradients that travel over data together, 0 where each
-    weight's goes by itself.
+    At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
+    (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
+    profile if None. `flash_version`: of the attention kernel. `bucket`: bytes of gradients per all-reduce over data, 0
+    if each weight is sent by itself.
     """
 
     fidelity: Fidelity = "full"
@@ -123,9 +124,9 @@ class Settings:
     def resolve(
         self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION
     ) -> "ResolvedSettings":
-        """The same for a job whose products run in `dtype`: weights in fp32 need no second copy of themselves.
+        """The settings of a job whose products run in `dtype`; weights in fp32 need no master copy.
 
-        `host_time`, `contention`: the machine's, where the user says nothing.
+        `host_time`, `contention`: the machine's, used if the user gives none.
         """
         chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
         for name, own in (("host_time", host_time), ("contention", contention)):
@@ -149,18 +150,18 @@ class ResolvedSettings(Settings):
 
     @property
     def kept_gradient_bytes(self) -> float:
-        """Bytes a parameter of the accumulated gradient."""
+        """Bytes per parameter of the accumulated gradient."""
         return OPTIMIZERS[self.optimizer].gradient
 
     @property
     def sent_gradient_bytes(self) -> float:
-        """Bytes a parameter that the data-parallel all-reduce carries: 2 in the paper's model unless given."""
+        """Bytes per parameter that the data-parallel all-reduce sends: 2 in the paper's model unless given."""
         if self.data_gradient_bytes is not None:
             return self.data_gradient_bytes
         return self.gradient_bytes if self.fidelity == "paper" else self.kept_gradient_bytes
 
     @property
     def optimizer_bytes(self) -> float:
-        """Bytes a parameter of optimizer state."""
+        """Bytes per parameter of optimizer state."""
         optimizer = OPTIMIZERS[self.optimizer]
         return optimizer.state if self.master_copy else optimizer.state - optimizer.copy

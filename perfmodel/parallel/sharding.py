@@ -8,9 +8,9 @@ from perfmodel.units import Count, Number
 
 
 def block_repeats(block: Block, layout: Layout) -> int:
-    """How often a block occurs on one device; whoever counts its layers by the layout asks here.
+    """How often a block occurs on one device; code that counts layers per device calls this.
 
-    No axis of today changes it; one that deals layers to groups of devices would divide it, layout by layout.
+    No current axis changes it. One that assigns layers to groups of devices would divide it, layout by layout.
     """
     del layout
     return block.repeat
@@ -51,7 +51,7 @@ def replicated_parameters(job: Job, layout: Layout) -> Number:
 
 
 def _replicated(layer: Layer, before: str) -> tuple[str, Count]:
-    """(axes that split them, elements) of a layer's parameters that Z does not split; `before` splits its features."""
+    """(axes that split them, elements) of the parameters that Z does not split; `before` splits the features."""
     if isinstance(layer, Linear):
         return ("y" if layer.transposed else "x"), layer.replicated
     if isinstance(layer, Norm):

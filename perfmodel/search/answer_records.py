@@ -1,4 +1,4 @@
-"""Answers as plain records for machines: bare SI numbers under keys that carry the unit."""
+"""Answers as plain records for programs: SI numbers under keys that carry the unit."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What an answer says beside the ranking: other strategies, a training of so many tokens, how sure it is.
+    """The parts of an answer besides the ranking: other strategies, training on `tokens` tokens, uncertainty.
 
-    `shown`: rows of the ranking that are printed, where it was searched deeper.
+    `shown`: how many rows of the ranking are printed, if more were searched.
     """
 
     baselines: tuple[Baseline, ...] = ()
@@ -61,7 +61,7 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
 
 
 def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[Answer]:
-    """The first rows of a ranking, each with what its columns are computed from."""
+    """The first rows of a ranking, as sources of the columns."""
     job, layouts, prediction = ranking.job, ranking.layouts, ranking.prediction
     rates = throughput(job, layouts, prediction, ranking.rate) if ranking.rate else None
     for row in range(shown):
@@ -90,7 +90,7 @@ def _baseline_record(ranking: Ranking, baseline: Baseline) -> Record:
 
 
 def _uncertainty_record(found: Uncertainty) -> Record:
-    """Intervals and chances of the grids worth a try."""
+    """Intervals and probabilities of the grids worth trying."""
     chances = found.chances()
     return {
         "samples": len(found.steps),
@@ -127,7 +127,7 @@ def explanation_record(explanation: Explanation) -> Record:
 
 
 def question_record(explanation: Explanation) -> Record:
-    """What a timeline is of: the job, the layout, the settings, and why the grid cannot run, if it cannot."""
+    """The question behind a timeline: job, layout, settings, and why the grid cannot run, if it cannot."""
     job, layout = explanation.job, explanation.layout
     return (
         _job_record(job, int(layout.gpus))
@@ -137,7 +137,7 @@ def question_record(explanation: Explanation) -> Record:
 
 
 def timeline_record(explanation: Explanation, events: list[Event], end: float) -> Record:
-    """What a timeline is of, and the events of its micro-step in order of time."""
+    """The question behind a timeline, and the events of its micro-step in order of time."""
     ordered = sorted(events, key=lambda event: (event.start, event.end))
     return question_record(explanation) | {"micro_step_s": end, "events": [asdict(event) for event in ordered]}
 
@@ -147,7 +147,7 @@ def _rejected(explanation: Explanation) -> list[Record]:
 
 
 def settings_record(settings: ResolvedSettings) -> Record:
-    """What a user may choose of how a step is run and counted."""
+    """The user's choices of how a step is run and counted."""
     return {
         "activation_bytes": settings.activation_bytes,
         "weight_bytes": settings.weight_bytes,
@@ -188,7 +188,7 @@ def _layout_record(job: Job, layout: Layout) -> Record:
 
 
 def sweep_record(job: Job, batch: Batch, found: Sequence[Point]) -> Record:
-    """All counts as a record; efficiency is tokens a second and device against the first count with an answer."""
+    """All counts as a record; efficiency is tokens per second per device relative to the first count with an answer."""
     rows = [Scaled(job=job, point=point, result=_best(point)) for point in found]
     first = next((row.tokens_per_device for row in rows if row.tokens_per_device), None)
     return {

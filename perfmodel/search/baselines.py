@@ -1,7 +1,7 @@
-"""What people run without a search: named strategies as restrictions of the grid, each at its best inside them.
+"""What people run without a search: named strategies as restrictions of the grid, each with its best settings.
 
-Micro-batch, recomputation, weight caching and placement are searched as for any other grid, so that a gain over a
-baseline is what the grid alone brings. Sizes that the user fixes or bounds do not hold for them.
+Micro-batch, recomputation, weight caching and placement are searched as for any other grid, so a gain over a baseline
+comes from the grid alone. Sizes that the user fixes or bounds do not apply to them.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Grid: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The best layout of one strategy and its seconds a step, or the reason why it has none."""
+    """The best layout of one strategy and its seconds per step, or the reason why it has none."""
 
     name: str
     layout: Layout | None
@@ -41,9 +41,9 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The grids of one strategy, of (devices, devices of a node, tensor degrees); of several, `widest` asks for X.
+    """The grids of one strategy, from (devices, devices per node, tensor degrees).
 
-    Axes that a grid does not name are not split.
+    `widest`: use the grid with the largest X rather than the fastest. Axes that a grid does not name have size 1.
     """
 
     grids: Callable[[int, int, list[int]], list[dict[str, int]]]
@@ -70,7 +70,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 
 
 def baselines(job: Job, space: Space) -> tuple[Baseline, ...]:
-    """Every strategy at its best on as many devices, in one small search."""
+    """The best of every strategy on the same number of devices, in one small search."""
     free = replace(job, settings=replace(job.settings, fixed=MappingProxyType({}), maximum=MappingProxyType({})))
     node = min(job.machine.node_devices, space.gpus)
     degrees = tensor_degrees(free, node)
@@ -118,7 +118,7 @@ def _baseline(name: str, rows: list[tuple[int, Grid]], found: Ranking) -> Baseli
 
 
 def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
-    """The rule that a strategy's grids break, or the memory that the nearest of them lacks."""
+    """The rule that a strategy's grids break, or the memory that the closest of them lacks."""
     if not grids:
         return "no size above 1 divides the devices, those of a node, and the model's heads and widths"
     broken = [complaints(grid_rules(job), Layout.of(grid)) for grid in grids]
@@ -128,7 +128,7 @@ def _why_not(job: Job, space: Space, grids: list[Grid]) -> str:
     if not np.size(rows.x):
         return f"no device's share of the batch is a multiple of micro-batch {space.micro_batch}"
     missing = float(np.min(memory_per_device(job, rows).total)) - capacity(job)
-    return f"lacks {show(missing, 'B')} of memory a device"
+    return f"lacks {show(missing, 'B')} of memory per device"
 
 
 def _leanest(job: Job, space: Space, grids: list[Grid]) -> Layout:

@@ -1,4 +1,4 @@
-"""What a column of an answer is: its key, unit and meaning, how its value is found, and the tables that show it.
+"""The type of an answer's columns: key, unit and meaning, how the value is computed, and the tables that show it.
 
 The columns themselves are declared in `layout_columns`, `result_columns` and `sweep_columns`. JSON, CSV, the tables of
 the terminal, those of the report and docs/columns.md are all made from the declarations, so that a new column is one
@@ -41,7 +41,7 @@ _KIND_OF_UNIT: Mapping[str, Kind] = {"s": "time", "B": "memory"}
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a whole table is of, as far as its columns depend on it.
+    """The properties of a whole table that its columns depend on.
 
     `orders`: how many orders of the ranks were searched; `capacity`: bytes of a device, where the table compares with
     them.
@@ -58,11 +58,11 @@ def _always(_: Context) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a table shows a column: columns stand in ascending order of `at`.
+    """Where a table shows a column: columns are in ascending order of `at`.
 
     `heading` and `kind` are the column's own unless given. `{capacity}` in a heading stands for that of a device in
     GiB. `parts`: keys of a column that holds several values, of which the cell shows the sum. `legend`: a sentence
-    below the table. `when`: tables that do not show it are left alone.
+    below the table. `when`: which tables show it.
     """
 
     table: Table
@@ -153,7 +153,7 @@ def record_of(columns: Iterable[Column], source: Any) -> Record:
 
 
 def places(columns: Iterable[Column], table: Table, context: Context) -> list[tuple[Column, Place]]:
-    """What a table shows, in order."""
+    """The columns that a table shows, in order."""
     found = [
         (column, place) for column in columns for place in column.places if place.table == table and place.when(context)
     ]
@@ -161,7 +161,7 @@ def places(columns: Iterable[Column], table: Table, context: Context) -> list[tu
 
 
 def heading(column: Column, place: Place) -> str:
-    """What stands above a column."""
+    """The heading of a column."""
     return place.heading or column.heading
 
 

@@ -1,4 +1,4 @@
-"""One grid, term by term: every collective with its ranks, link and bandwidth, the equations with numbers put in."""
+"""One grid, term by term: every collective with ranks, link and bandwidth, and the equations with numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -72,13 +72,13 @@ class Explanation:
 
     @property
     def rate(self) -> GemmRate | None:
-        """The rate of large products that the times rest on; None at paper fidelity, which knows no computation."""
+        """The rate of large products that times are based on; None at paper fidelity, which models no computation."""
         return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
 
 def explain(job: Job, space: Space, grid: Layout) -> Explanation:
-    """Explain `grid` with its best micro-batch and recomputation, or with the leanest when it cannot run."""
-    if job.machine.network.topology == "none":  # beyond its only node there is no bandwidth to calculate with
+    """Explain `grid` with its best micro-batch and recomputation, or with the leanest if it cannot run."""
+    if job.machine.network.topology == "none":  # a machine of one node has no bandwidth between nodes
         refuse_count(job, space)
     exact = replace(job, settings=replace(job.settings, fixed=grid.sizes(), maximum={}))
     found = rank(exact, space)
@@ -158,7 +158,7 @@ def _time_source(collective: Collective, job: Job) -> str:
 
 
 def _link(machine: Machine, *, crosses: bool) -> str:
-    """Where a group's slowest hop is; a rack that NVLink joins is more than a node."""
+    """Where a group's slowest hop is; an NVLink domain can be larger than a node."""
     racks = machine.domain > machine.node_devices
     if crosses:
         return f"between domains of {machine.domain}" if racks else "between nodes"
@@ -175,7 +175,7 @@ def _ranks(layout: Layout, axis: str) -> str:
 
 
 def _equation(collective: Collective, layer: Linear | None, job: Job, layout: Layout) -> str:
-    """The equation of a collective with its numbers put in."""
+    """The equation of a collective with its numbers."""
     size = int(collective.link.size)
     if size == 1:
         return "group of 1: nothing to send"
@@ -191,7 +191,7 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
 
 
 def _way(collective: Collective, link: ProtocolLink) -> str:
-    """What a call's time is that of: a measured table, or the algorithm and protocol that are fastest."""
+    """The basis of a call's time: a measured table, or the fastest algorithm and protocol."""
     size = float(collective.together)
     if any(held.measures(collective.operation, size) for held in link.measured):
         return _MEASURED
@@ -199,7 +199,7 @@ def _way(collective: Collective, link: ProtocolLink) -> str:
 
 
 def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
-    """Bytes of a linear layer's buffer as shapes, Gx and Gy already in the roles that a transposed layer gives them."""
+    """Bytes of a linear layer's buffer as shapes, with Gx and Gy exchanged for a transposed layer."""
     s = job.settings
     gx, gy = (layout.y, layout.x) if layer.transposed else (layout.x, layout.y)
     weight = (

@@ -1,4 +1,4 @@
-"""The columns that say which grid a row is of and how it is run, declared once."""
+"""The columns that give the grid of a row and how it is run, declared once."""
 
 from perfmodel.parallel.axes import AXES, LISTED
 from perfmodel.parallel.layout import PLACEMENTS
@@ -44,7 +44,7 @@ LAYOUT = (
                 at=40,
                 heading="micro\nbatch",
                 kind="micro-batches",
-                legend="micro batch = sequences a device x steps",
+                legend="micro batch = sequences per device x steps",
             ),
             Place(table="sweep", at=50, heading="micro\nbatch", kind="micro-batches"),
             Place(table="report", at=30, heading="micro-batch x steps", kind="micro-batches"),

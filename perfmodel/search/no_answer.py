@@ -1,4 +1,4 @@
-"""When there is no answer: which rule leaves nothing, and what would work instead."""
+"""When no grid is left: which rule rejected the last ones, and what would work instead."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from perfmodel.search.search import Ranking, Space, rank
 from perfmodel.step.memory import capacity
 from perfmodel.units import Array, Number, show
 
-_TRIES = 100  # counts looked at on each side, nearest first
+_TRIES = 100  # counts tried on each side, nearest first
 _BATCH_TRIES = 8
 
 
@@ -40,7 +40,7 @@ def refuse_count(job: Job, space: Space) -> None:
 
 
 def why_nothing(ranking: Ranking) -> str:
-    """One sentence: the rule that empties the set, what went before it, and how near the nearest grid was."""
+    """One sentence: the rule that rejects the last grids, the rules before it, and how close the nearest grid was."""
     counts = ", ".join(f"{reason} {count}" for reason, count in ranking.rejected.items())
     last = list(ranking.rejected)[-1]
     text = (
@@ -73,9 +73,9 @@ def _does_not_divide(ranking: Ranking) -> str:
 
 
 def nearest_grid(job: Job, space: Space, wanted: Layout) -> Layout | None:
-    """The grid that fits and differs least from `wanted`, by the factors that the axes change.
+    """The grid that fits and differs least from `wanted`, by the factors between their axes.
 
-    It has as many devices, unless no grid of that count fits: then one of the nearest counts that work.
+    It has the same number of devices, unless no such grid fits: then one of the nearest counts that work.
     """
     found = _nearest_of(job, space, wanted) if not count_problem(job.machine, space.gpus) else None
     if found is not None:
@@ -90,7 +90,7 @@ def _nearest_of(job: Job, space: Space, wanted: Layout) -> Layout | None:
 
 
 def distance(layouts: Layout, wanted: Layout) -> Number:
-    """Doublings and halvings of axes that lead from one grid to the other."""
+    """Number of doublings and halvings of axes between two grids."""
     return sum(np.abs(np.log2(layouts.size(axis) / wanted.size(axis))) for axis in AXES)
 
 
@@ -106,7 +106,7 @@ def _instead(job: Job, space: Space, batches: list[int]) -> str:
 
 
 def _batches_that_work(job: Job, space: Space) -> list[int]:
-    """The nearest batch below and the nearest above at which some grid of as many devices fits."""
+    """The nearest batch below and the nearest above at which some grid with the same number of devices fits."""
     grids = shapes(space.gpus)
     others = tuple(rule for rule in grid_rules(job) if rule.name != BATCH)
     share = np.unique(grids.size(BATCH_GROUP)[first_broken(others, grids) == len(others)])  # type: ignore[index]
@@ -122,13 +122,13 @@ def _first_batch_that_fits(job: Job, space: Space, batches: list[int]) -> int | 
 
 
 def _some_grid_fits(job: Job, space: Space) -> bool:
-    """Whether any grid of that count fits: a micro-batch of 1 needs least memory, wherever the ranks are."""
+    """Whether any grid of that count fits; a micro-batch of 1 needs least memory, with any placement."""
     least = replace(space, micro_batch=space.micro_batch or 1, placements=space.placements[:1], top=1)
     return len(rank(job, least)) > 0
 
 
 def _counts_that_work(job: Job, space: Space) -> list[int]:
-    """The nearest count below and the nearest above at which some grid fits, as far as there are any."""
+    """The nearest count below and the nearest above at which some grid fits, if there are any."""
     found = (_first_that_fits(job, space, direction) for direction in (-1, 1))
     return [count for count in found if count is not None]
 
@@ -140,9 +140,9 @@ def _first_that_fits(job: Job, space: Space, direction: int) -> int | None:
 
 
 def _counts(job: Job, space: Space) -> Array:
-    """All counts that may have a grid, ascending: what tensor axes may have by the model times batch axes by the batch.
+    """All counts that may have a grid, ascending: tensor degrees that the model allows times shares of the batch.
 
-    Left out is what the machine cannot give, and what is too few to hold the state of the weights.
+    Without counts that the machine cannot provide, and those too small to hold the state of the weights.
     """
     machine, s = job.machine, job.settings
     total = device_total(machine) or MAX_DEVICES
@@ -156,7 +156,7 @@ def _counts(job: Job, space: Space) -> Array:
 
 
 def _tensor_degrees(job: Job) -> Array:
-    """Products of the tensor axes that keep every rule with the other axes left aside."""
+    """Products of the tensor axes that break no rule if all other axes are 1."""
     rules = tuple(rule for rule in grid_rules(job) if not isinstance(rule, Bound) or rule.axis in TENSOR_AXES)
     sizes = np.meshgrid(*(_common_divisors(rules, axis) for axis in TENSOR_AXES))
     grids = Layout(**{axis: each.ravel() for axis, each in zip(TENSOR_AXES, sizes, strict=True)})
@@ -164,7 +164,7 @@ def _tensor_degrees(job: Job) -> Array:
 
 
 def _common_divisors(rules: tuple[Rule, ...], axis: str) -> list[int]:
-    """What divides all that this axis alone splits."""
+    """Common divisors of everything that only this axis splits."""
     split = (rule for rule in rules if isinstance(rule, Divides) and rule.axes == (axis,))
     return divisors(math.gcd(*(number for rule in split for number, _ in rule.numbers)))
 
@@ -178,7 +178,7 @@ def _shares(job: Job, space: Space) -> Array:
     sizes = np.array(divisors(whole))
     bounded = [axis for axis in BATCH_AXES if axis in fixed or axis in most]
     allowed = [sizes[(sizes == fixed.get(axis, sizes)) & (sizes <= most.get(axis, whole))] for axis in bounded]
-    if len(bounded) < len(BATCH_AXES):  # one that is free makes up for whatever the others leave
+    if len(bounded) < len(BATCH_AXES):  # a free axis can supply any remaining factor
         allowed = [*(each[:1] for each in allowed), sizes]
     shared: Array = np.array([1])
     for each in allowed:

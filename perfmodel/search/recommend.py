@@ -1,4 +1,4 @@
-"""A search with what stands beside its ranking: other strategies, a training of many tokens, how sure the order is."""
+"""A search with what accompanies its ranking: other strategies, training time, and uncertainty."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from perfmodel.search.search import Ranking, Space
 if TYPE_CHECKING:
     from perfmodel.search.uncertainty import Uncertainty
 
-_EXAMINED = 50  # grids whose uncertainty is looked at: the fastest is never further down
+_EXAMINED = 50  # grids whose uncertainty is sampled: the fastest is never further down
 _SEED = 1  # the same question has the same answer
 
 
 def answer(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tuple[Ranking, Beside]:
-    """The ranking of `space`, deeper than what is shown of it where its uncertainty is asked for."""
+    """The ranking of `space`, with more rows than are shown if its uncertainty is requested."""
     searched = replace(space, top=max(space.top, _EXAMINED)) if uncertain else space
     ranking = no_answer.recommend(job, searched)
     return ranking, Beside(

@@ -1,6 +1,6 @@
-"""The columns of an answer, declared once: of a result, which is one grid with its prediction.
+"""The columns of a result, which is one grid with its prediction, declared once.
 
-To add one, write its entry here, and renew docs/columns.md with `python tools/columns_page.py --write`.
+To add one, write its entry here, and update docs/columns.md with `python tools/columns_page.py --write`.
 """
 
 from collections.abc import Callable
@@ -30,12 +30,12 @@ def _trained(answer: Answer) -> bool:
 
 
 def _throughput(name: str) -> Callable[[Answer], float | None]:
-    """A figure that follows from the step time; None at paper fidelity, which knows no computation."""
+    """A figure that follows from the step time; None at paper fidelity, which models no computation."""
     return lambda answer: answer.at(getattr(answer.throughput, name)) if answer.throughput else None
 
 
 def _training(name: str) -> Callable[[Answer], float]:
-    """A figure of the training of so many tokens."""
+    """A figure of the training on the given number of tokens."""
     return lambda answer: getattr(answer.training, name)
 
 
@@ -83,14 +83,14 @@ _PREDICTION = (
         key="exposed_communication_time_s",
         heading="exposed",
         unit="s",
-        meaning="what of the communication computation does not hide",
+        meaning="communication that computation does not hide",
         value=lambda answer: answer.at(answer.prediction.exposed_communication),
         places=(
             Place(
                 table="ranking",
                 at=100,
                 heading="ex-\nposed",
-                legend="exposed = what of the communication computation does not hide",
+                legend="exposed = communication that computation does not hide",
                 when=_full,
             ),
             Place(table="sweep", at=80, heading="ex-\nposed"),

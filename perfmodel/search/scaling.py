@@ -13,20 +13,20 @@ from perfmodel.search.search import Ranking, Space, rank
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sequences a step: as many for every count (strong scaling), or so many a device (weak scaling)."""
+    """Sequences per step: the same for every count (strong scaling), or proportional to devices (weak scaling)."""
 
     whole: int | None = None
     per_device: float | None = None
 
     def __post_init__(self) -> None:
-        """One of the two."""
+        """Exactly one of the two is given."""
         given = self.per_device if self.whole is None else self.whole
         if (self.whole is None) == (self.per_device is None) or given is None or not 0 < given < math.inf:
             raise UsageError("give either a batch or a batch per device, above 0")
 
     @property
     def scaling(self) -> str:
-        """Which of the two, in a word."""
+        """Strong or weak."""
         return "weak" if self.whole is None else "strong"
 
     def of(self, gpus: int) -> int | None:
@@ -75,7 +75,7 @@ def _point(job: Job, space: Space, batch: int | None) -> Point:
             gpus=gpus,
             batch=None,
             ranking=None,
-            reason=f"that many sequences a device on {gpus} devices make no whole batch",
+            reason=f"that many sequences per device give no whole batch on {gpus} devices",
         )
     if problem := count_problem(job.machine, gpus):
         return Point(gpus=gpus, batch=batch, ranking=None, reason=problem)

@@ -1,8 +1,8 @@
 """Enumerate grids, drop those that break a rule (with the reason), rank the rest by predicted step time.
 
-Each grid is tried with every micro-batch, recomputation and weight-caching mode asked for, and stands in the ranking
-with its best. Order: step time; then less memory; larger data, z, y; placement; larger micro-batch; less recomputation.
-Times and memory are compared rounded to 30 binary digits (`rounded`), so that the last digit decides nothing.
+Each grid is tried with every micro-batch, recomputation and weight cache requested, and is ranked with its best. Order:
+step time; then less memory; larger data, z, y; placement; larger micro-batch; less recomputation. Times and memory are
+compared rounded to 30 binary digits (`rounded`), so that rounding errors decide nothing.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ from perfmodel.step.predict import predict, step_time
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array
 
-BLOCK_ROWS = 1 << 16  # evaluated at once: what layouts share is computed once, and columns still stay in the cache
-_DIGITS = 30  # binary ones that count when times and memory are compared, about nine decimal ones
-_COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, behind time and memory
+BLOCK_ROWS = 1 << 16  # rows evaluated at once: layouts share computations, and columns still fit in the cache
+_DIGITS = 30  # binary digits to which times and memory are compared, about nine decimal digits
+_COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, after time and memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is searched. None = any: what is fastest among what fits.
+    """The search space. None = any: the fastest that fits.
 
-    `only`: the recomputations and weight caches that what runs it has, all where it is empty.
+    `only`: the pairs of recomputation and weight cache that the framework supports; empty = all.
     """
 
     gpus: int
@@ -54,7 +54,7 @@ class Space:
         """(recompute, weight cache) pairs worth trying.
 
         Left out unless asked for: selective recomputation with flash attention (it keeps no scores to drop), and
-        keeping all gathered weights where keeping the last forward's takes no more gathers.
+        keeping all gathered weights if keeping those of the last forward pass needs no more gathers.
         """
         recomputes = [self.recompute] if self.recompute else [r for r in RECOMPUTES if _worthwhile(r, settings)]
         caches = [self.weight_cache] if self.weight_cache else list(WEIGHT_CACHES)
@@ -71,7 +71,7 @@ def _worthwhile(recompute: Recompute, settings: Settings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The grid that comes nearest to fitting in memory, and the bytes that it lacks."""
+    """The grid that comes nearest to fitting in memory, and the bytes it lacks."""
 
     layout: Layout
     missing: float
@@ -79,9 +79,9 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The best layouts in order with their predictions, and what became of the others.
+    """The best layouts in order with their predictions, and why the others were rejected.
 
-    `example`: one grid that the last of the rules turned down, in a sentence.
+    `example`: one grid that the last rule rejected, as a sentence.
     """
 
     job: Job
@@ -97,7 +97,7 @@ class Ranking:
 
     @property
     def rate(self) -> GemmRate | None:
-        """The rate of large products that the times rest on; None at paper fidelity, which knows no computation."""
+        """The rate of large products that times are based on; None at paper fidelity, which models no computation."""
         return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class Ranking:
 
 
 def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
-    """Search `space`, or only the grids of it in `among`; an empty ranking is an answer (the caller explains it)."""
+    """Search `space`, or only its grids in `among`; the ranking may be empty (the caller explains why)."""
     grids = shapes(space.gpus) if among is None else among
     placements = orders(grids, space.placements).sum(axis=1)
     rules = grid_rules(job)
@@ -136,7 +136,7 @@ def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
 class _Best:
     """The best layouts so far, block by block, so that memory does not grow with the search.
 
-    Memory does not depend on the placement, so that it is checked first and only what fits is placed and timed.
+    Memory does not depend on the placement, so it is checked first; only what fits is placed and timed.
     """
 
     def __init__(self, job: Job, space: Space) -> None:
@@ -159,7 +159,7 @@ class _Best:
             self._try(grids.take(slice(start, start + size)))
 
     def _try(self, grids: Layout) -> None:
-        """Check one block's memory, count what became of its grids, and rank those that fit."""
+        """Check one block's memory, count rejected and fitting grids, and rank those that fit."""
         grid, rows = self._expand(grids)
         placements = orders(grids, self.space.placements).sum(axis=1)
         memory = memory_per_device(self.job, rows).total
@@ -172,7 +172,7 @@ class _Best:
         self.unfitting += batched - fitted
         self.feasible += fitted
         self.evaluated += int(placements[grid].sum())
-        if not self.job.costs.tables:  # twice as much may take more than twice as long where it was measured
+        if not self.job.costs.tables:  # measured times may more than double when the size doubles
             fitting = _undominated(fitting, grid, rows.take(fitting))
         if len(fitting):
             self._keep(grid[fitting], rows.take(fitting), memory[fitting])  # type: ignore[index]
@@ -209,7 +209,7 @@ class _Best:
 
 
 def rounded(values: Array) -> Array:
-    """Values to 30 binary digits: equal ones stay equal however they were summed, and the order has no cycles.
+    """Values to 30 binary digits: equal values stay equal in any order of summation, and the order has no cycles.
 
     >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
     True
@@ -223,13 +223,13 @@ def _undominated(fitting: Array, grid: Array, rows: Layout) -> Array:
     """Rows that may be a grid's best: with Z > 1, the largest micro-batches that fit, each with its longest cache.
 
     A smaller micro-batch gathers the same weights more often and sends the same activations, and so does a shorter
-    cache, on whatever links the placement gives: both are slower. With Z = 1 all take the same time, and the one with
-    least memory is to win. At full fidelity the last wave of a product's tiles can make a smaller micro-batch faster
-    all the same: by 0.01 % on one of 3,000 grids of eight shipped machines and models that were tried in full.
+    cache, over any links: both are slower. With Z = 1 all take the same time, and the one with the least memory should
+    win. At full fidelity the last wave of a product's tiles can still make a smaller micro-batch faster: by 0.01 % on
+    one of 3,000 grids of eight shipped machines and models, all searched exhaustively.
     """
     at, micro = (grid[fitting], rows.recompute, rows.weight_cache), np.asarray(rows.micro_batch)
     largest = np.zeros((grid[-1] + 1 if len(grid) else 0, len(RECOMPUTES), len(WEIGHT_CACHES) + 1), dtype=np.int64)
-    largest[at] = micro  # micro-batches ascend in every grid and mode, so that the last one stays
+    largest[at] = micro  # micro-batches ascend in every grid and mode, so the last assignment is the largest
     with_longer = np.maximum.accumulate(largest[:, :, ::-1], axis=2)[:, :, ::-1]
     best = (micro == largest[at]) & (micro > with_longer[at[0], at[1], at[2] + 1])
     kept: Array = fitting[best | (rows.size(WEIGHT_GROUP) == 1)]
@@ -244,7 +244,7 @@ def _starts(ascending: Array) -> Array:
 def _order(table: Array) -> Array:
     """The documented order of rows (time, memory, then the columns of a layout).
 
-    Of the axes the last counts most; the first follows from the others.
+    Among the axes the last has priority; the first follows from the others.
     """
     time, memory, *columns = table.T
     at = dict(zip(_COLUMNS, columns, strict=True))

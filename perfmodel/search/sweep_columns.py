@@ -1,4 +1,4 @@
-"""The columns of a count of devices, declared once; those of its best grid (`result_columns`) follow them in a row."""
+"""The columns of a device count, declared once; in a row those of its best grid (`result_columns`) follow."""
 
 from perfmodel.search.columns import Column, Place, Scaled
 from perfmodel.search.terms import largest_term, limit
@@ -51,7 +51,7 @@ POINT = (
                 at=90,
                 heading="effi-\nciency %",
                 kind="share",
-                legend="efficiency = tokens a second and device against the first count with an answer",
+                legend="efficiency = tokens per second per device against the first count with an answer",
             ),
             Place(table="report of scaling", at=80, kind="share"),
         ),
@@ -74,7 +74,7 @@ POINT = (
                 at=120,
                 heading="limited\nby",
                 kind="limit",
-                # What is exposed has to be known to read this sentence.
+                # The legend explains `exposed` first, because `limited by` refers to it.
                 legend="exposed = communication that computation does not hide; limited by = compute, or the largest "
                 "term of the communication where more of it is exposed",
             ),
@@ -89,4 +89,4 @@ POINT = (
         places=(Place(table="sweep", at=130, heading="most\nsent", kind="term"),),
     ),
 )
-"""Columns of a `Scaled`."""
+"""Columns of a `Scaled`: one device count of a sweep."""

@@ -1,4 +1,4 @@
-"""What a step sends and what a device holds, term by term: key, names and meaning of each, declared once.
+"""The terms of communication time and of memory: key, names and meaning of each, declared once.
 
 The keys are the fields of `perfmodel.step.traffic.Communication` and of `perfmodel.step.memory.Memory`. JSON and CSV,
 the tables of the terminal, the report and docs/columns.md read these tables.
@@ -16,7 +16,7 @@ class Term:
     """One part of a step's communication.
 
     `column`: its heading in a ranking, where terms of one column are added up. `operation` and `groups` say which
-    collectives it is made of, where it is one kind alone. `equation`: its number in arXiv 2502.08145. `legend` explains
+    collectives it consists of, if they are of one kind. `equation`: its number in arXiv 2502.08145. `legend` explains
     the heading where that is needed.
     """
 
@@ -117,13 +117,13 @@ def by_column() -> dict[str, tuple[Term, ...]]:
 
 
 def largest_term(result: Mapping[str, Any]) -> str | None:
-    """What is sent for longest, hidden or not; None where nothing is sent."""
+    """The communication term that takes longest, hidden or not; None if nothing is sent."""
     terms: Mapping[str, float] = result["communication_s"]
     largest = max(terms, key=lambda name: terms[name])
     return largest if terms[largest] else None
 
 
 def limit(result: Mapping[str, Any]) -> str:
-    """What takes most of a step: computation, or else the largest term of the communication that it does not hide."""
+    """What takes most of a step: computation, or the largest communication term if more time is exposed."""
     computed = result["compute_time_s"] or 0.0
     return (result["exposed_communication_time_s"] > computed and largest_term(result)) or "compute"

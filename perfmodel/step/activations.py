@@ -1,8 +1,8 @@
-"""What a micro-step's tokens take: kept from forward to backward, and in flight through the layer at work.
+"""Activation memory per token: kept from the forward to the backward pass, and in flight through the current layer.
 
-Stored tensors follow Korthikanti et al. 2022 (arXiv 2205.05198, section 4), with their tensor degree t replaced by X
-for what a layer keeps between its two products and by Y for the hidden states between layers; both are split over Z
-with the batch. With flash attention no scores are kept. What is in flight is what the launch code allocates.
+Stored tensors follow Korthikanti et al. 2022 (arXiv 2205.05198, section 4), where X replaces their tensor degree t
+for what a layer keeps between its two products, and Y replaces it for the hidden states between layers. Both are split
+over Z with the batch. Flash attention keeps no scores. What is in flight is what the launch code allocates.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.units import Number
 
-_MASK = 1  # bytes an element of a dropout mask, or a token of whether a rank holds it
-_TOKEN = 8  # bytes of a token's number
+_MASK = 1  # bytes per element of a dropout mask; also per token, for whether a rank holds it
+_TOKEN = 8  # bytes of a token id
 _FP32 = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesPerToken:
-    """Bytes a token of the sequence: `over_y` is split over Y, `over_x` over X, `scores` (attention) over X too."""
+    """Bytes per token of the sequence: `over_y` is split over Y, `over_x` over X, `scores` (attention) over X too."""
 
     over_y: Number = 0.0
     over_x: Number = 0.0
@@ -46,23 +46,23 @@ class BytesPerToken:
         )
 
     def on(self, layout: Layout, *, scores: bool = True) -> Number:
-        """Bytes a token on one device."""
+        """Bytes per token on one device."""
         over_x = self.over_x + (self.scores if scores else 0.0)
         return self.whole + self.over_y / (1.0 * layout.y) + over_x / (1.0 * layout.x)
 
 
 def block_activations(block: Block, settings: ResolvedSettings, sequence: int) -> BytesPerToken:
-    """Bytes a token that one block keeps for its backward pass when nothing is recomputed."""
+    """Bytes per token that one block keeps for its backward pass when nothing is recomputed."""
     total = BytesPerToken()
     for layer, before in block.split():
         total = total + stored(layer, before, settings, sequence)
     return total
 
 
-def stored(layer: Layer, before: str, settings: ResolvedSettings, sequence: int) -> BytesPerToken:  # noqa: PLR0911 - a kind, a return
+def stored(layer: Layer, before: str, settings: ResolvedSettings, sequence: int) -> BytesPerToken:  # noqa: PLR0911 - one return per kind
     """Every product keeps its input; norm and activation keep theirs; attention keeps queries, keys, values.
 
-    Norms keep their statistics too, and the embedding its tokens. Norms of queries and keys keep these as they were.
+    Norms also keep their statistics, and the embedding keeps its tokens. Norms of queries and keys keep their inputs.
     """
     size = settings.activation_bytes
     if isinstance(layer, Linear):
@@ -89,7 +89,7 @@ def stored(layer: Layer, before: str, settings: ResolvedSettings, sequence: int)
 
 
 def _scores(layer: Attention, settings: ResolvedSettings, sequence: int) -> float:
-    """Softmax output, and with dropout its mask and result, a token; flash attention keeps a sum a head instead."""
+    """Per token: softmax output, with dropout also its mask and result; flash attention keeps one sum per head."""
     if settings.flash_attention:
         return layer.heads * _FP32
     size = settings.activation_bytes
@@ -97,7 +97,7 @@ def _scores(layer: Attention, settings: ResolvedSettings, sequence: int) -> floa
 
 
 def block_input(block: Block, settings: ResolvedSettings) -> BytesPerToken:
-    """Bytes a token of the hidden states that enter a block, all that full recomputation keeps of it."""
+    """Bytes per token of the hidden states that enter a block; full recomputation keeps nothing else of it."""
     first = block.layers[0]
     width = first.inputs if isinstance(first, Linear) else getattr(first, "width", 0)
     size = getattr(first, "positions", 1.0) * width * settings.activation_bytes
@@ -105,12 +105,12 @@ def block_input(block: Block, settings: ResolvedSettings) -> BytesPerToken:
 
 
 def in_flight(layer: Layer, before: str, setting: "InFlightSettings") -> Iterator[BytesPerToken]:
-    """Bytes a token at the fullest moments of a layer's backward pass, beside what is kept and the residual's gradient.
+    """Bytes per token at the peaks of a layer's backward pass, besides what is kept and the residual's gradient.
 
-    Gradients that arrive and leave, and what the layer makes on the way. Linear: both gradients, of which that of a
-    transposed layer's output is the residual's own. Norm: in fp32 the normalised input, what arrives, the same scaled,
-    and three steps of the result (RMSNorm two). GELU: both; gated: what arrives, the sigmoid, two parts of the result,
-    the result. Attention: see `_attention`.
+    The gradients of output and input, and the layer's temporaries. Linear: both gradients; the output gradient of a
+    transposed layer is that of the residual. Norm, in fp32: the normalised input, the output gradient, the same scaled,
+    and three intermediates (two for RMSNorm). GELU: both gradients. Gated: the output gradient, the sigmoid, two
+    parts of the result, and the result. Attention: see `_attention`.
     """
     size = setting.element
     if isinstance(layer, Linear):
@@ -129,10 +129,10 @@ def in_flight(layer: Layer, before: str, setting: "InFlightSettings") -> Iterato
 
 
 def attention_forward_in_flight(layer: Attention, setting: "InFlightSettings") -> BytesPerToken:
-    """The same for attention's forward pass, beside what it keeps (other layers' needs no more than their backward).
+    """The same for the forward pass of attention (in other layers the forward pass needs no more than the backward).
 
-    What queries, keys and values were split from, and queries turned by their positions; without flash copies head by
-    head (of one sequence these are views), the mask, scores beside shares, and the output twice.
+    The tensor that queries, keys and values were split from, and the queries after rotary embedding. Without flash also
+    copies per head (views if there is one sequence), the mask, scores beside softmax output, and the output twice.
     """
     size, queries, joined, scores = _sizes(layer, setting)
     if setting.flash:
@@ -143,12 +143,12 @@ def attention_forward_in_flight(layer: Attention, setting: "InFlightSettings") -
 
 
 def _attention(layer: Attention, setting: "InFlightSettings") -> Iterator[BytesPerToken]:
-    """At the kernel and after it.
+    """During the kernel and after it.
 
-    At it: output, its gradient, those of queries, keys and values; without flash those of values, shares and scores,
-    and where the kernel alone has run again, copies of queries and keys head by head. After it, queries, keys and
-    values are kept no longer; their gradients are turned back (halves in fp32), pass the norms of queries and keys, and
-    are joined.
+    During: the output, its gradient, and the gradients of queries, keys and values. Without flash: the gradients of
+    values, softmax output and scores; if only the kernel was recomputed, also copies of queries and keys per head.
+    After: queries, keys and values are freed. Their gradients are rotated back (halves in fp32), pass the norms of
+    queries and keys, and are joined.
     """
     size, queries, joined, scores = _sizes(layer, setting)
     if setting.flash:
@@ -164,16 +164,16 @@ def _attention(layer: Attention, setting: "InFlightSettings") -> Iterator[BytesP
 
 
 def _sizes(layer: Attention, setting: "InFlightSettings") -> tuple[float, int, float, float]:
-    """(bytes an element, features of queries, bytes a token of queries, keys and values, and of scores)."""
+    """(bytes per element, query features, bytes per token of queries, keys and values, bytes per token of scores)."""
     size, queries = setting.element, layer.heads * layer.head_dim
     return size, queries, size * (queries + 2 * layer.kv_heads * layer.head_dim), size * layer.heads * setting.sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightSettings:
-    """What decides on a pass's own memory: bytes an element, kernel, sequences and their length, rotary positions.
+    """What the memory in flight depends on: bytes per element, kernel, sequences and their length, rotary positions.
 
-    `split`: 1 where queries, keys and values are split from one tensor before, 0 where the kernel alone runs again.
+    `split`: 1 if queries, keys and values were just split from one tensor, 0 if only the kernel is recomputed.
     """
 
     element: float
@@ -185,5 +185,5 @@ class InFlightSettings:
 
     @property
     def copies(self) -> bool:
-        """Whether what is computed in fp32 is a copy."""
+        """Whether computing in fp32 makes a copy."""
         return self.element != _FP32

@@ -1,7 +1,7 @@
-"""What computation waits for in a step: the exposed communication of one layout, split by what is sent.
+"""What computation waits for in a step: the exposed communication of one layout, split by stream.
 
-At full fidelity no term has an exposed time of its own, since overlap is a longest path. The timeline tells where the
-compute stream stands still, and what runs then; the rest is what computation loses to communication beside it.
+At full fidelity no term has an exposed time of its own, since overlap is a longest path. The timeline shows where the
+compute stream is idle, and what runs then. The rest is what computation loses to communication that runs beside it.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from perfmodel.step.overlap import Mode
 from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, simulate
 from perfmodel.step.traffic import traffic
 
-# What is waited for where several run: the first that does. A queue of scatters holds the links beyond its last event,
-# so that where nothing runs it is what is waited for.
+# If several streams run, computation waits for the first of these. The scatters may hold the links beyond their last
+# event, so if none runs, computation waits for the scatters.
 _WAITED: tuple[Stream, ...] = ("collectives", "gathers", "scatters", "data")
-_ROUNDING = 2.0**-30  # of what is exposed: a difference of times that is none
+_ROUNDING = 2.0**-30  # share of the exposed time below which a difference of times is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposedTime:
-    """Seconds a step that computation waits for each stream of the timeline; `slowed` by what runs beside it."""
+    """Seconds per step that computation waits for each stream; `slowed`: lost to communication that runs beside it."""
 
     gathers: float
     scatters: float

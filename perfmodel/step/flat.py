@@ -1,4 +1,4 @@
-"""A step at flat fidelity: all that is sent, arithmetic at the rate of large products, nothing overlapped."""
+"""A step at flat fidelity: all communication, computation at the rate of large products, no overlap."""
 
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout

@@ -13,16 +13,16 @@ from perfmodel.units import Flops, Number, Seconds
 
 
 def model_flops(job: Workload) -> Flops:
-    """FLOPs a step that the training needs, recomputation not counted: 3 passes, for MFU."""
+    """FLOPs per step that training needs, without recomputation: 3 passes, for MFU."""
     return 3.0 * job.batch * job.model.forward_flops(job.sequence)
 
 
 def hardware_flops(job: Job, layout: Layout) -> Flops:
-    """FLOPs a step that the devices carry out: 3 passes, what recomputation repeats, and attention again on Y.
+    """FLOPs per step that the devices execute: 3 passes, recomputation, and the copies of attention over Y.
 
-    Full recomputation repeats the forward pass of the checkpointed blocks (not the head), selective that of attention.
-    Heads are split over X only: after the all-reduce every rank of Y holds the same queries, keys and values, and all
-    of them do the same attention (arXiv 2502.08145, Algorithm 1: O is a copy over Y).
+    Full recomputation repeats the forward pass of the checkpointed blocks (not the head); selective repeats attention.
+    Heads are split over X only: after the all-reduce every rank of Y holds the same queries, keys and values and
+    computes the same attention (arXiv 2502.08145, Algorithm 1: O is a copy over Y).
     """
     length = job.sequence
     attention, blocks = job.model.attention_flops(length), job.model.block_flops(length)
@@ -32,9 +32,9 @@ def hardware_flops(job: Job, layout: Layout) -> Flops:
 
 
 def product_flops(job: Job, layout: Layout) -> Flops:
-    """FLOPs a step of one device's products with weights: three, and the forward ones that recomputation repeats.
+    """FLOPs per step of one device's products with weights: three passes, and the forward passes that are recomputed.
 
-    Counted as they are carried out, rows of padding in the vocabulary included: exactly what a dry run counts.
+    Counted as executed, with the padding rows of the vocabulary: exactly what a dry run counts.
     """
     rows, passes = job.rows(layout), Passes.of(layout).forward
     total: Number = 0.0
@@ -50,7 +50,7 @@ def product_flops(job: Job, layout: Layout) -> Flops:
 
 
 def compute_time(job: Job, layout: Layout, rate: GemmRate) -> Seconds:
-    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); every device does as much."""
+    """Seconds of arithmetic: hardware FLOPs / (devices * GEMM rate); all devices do the same amount."""
     return hardware_flops(job, layout) / (1.0 * layout.gpus * rate.value)
 
 

@@ -1,4 +1,4 @@
-"""A step at full fidelity: micro-steps of overlapped stages, what is sent once per step, the optimizer."""
+"""A step at full fidelity: micro-steps of overlapped layers, the communication at the end of a step, the optimizer."""
 
 from dataclasses import fields
 
@@ -17,7 +17,7 @@ from perfmodel.step.prediction import Prediction
 from perfmodel.step.traffic import ring_latency, traffic
 from perfmodel.units import Seconds
 
-_MODES = ("recompute", "weight_cache")  # of a layout's columns, those that no layer's time depends on
+_MODES = ("recompute", "weight_cache")  # columns of a layout that no layer's time depends on
 
 
 def predict(job: Job, layout: Layout) -> Prediction:
@@ -37,7 +37,7 @@ def predict(job: Job, layout: Layout) -> Prediction:
 def step_time(job: Job, layout: Layout) -> Seconds:
     """Seconds per step, without the terms.
 
-    Layouts that differ in their modes alone share the times of their layers, which are computed once for all of them.
+    Layouts that differ only in their modes share the times of their layers, which are computed once.
     """
     found = equal_rows(getattr(layout, each.name) for each in fields(layout) if each.name not in _MODES)
     few = layout if found is None else layout.take(found[0])
@@ -55,7 +55,7 @@ def _step(job: Job, layout: Layout, parts: tuple[BlockUnits, ...], ending: Secon
     steps = job.accumulation(layout)
     computed = steps * computation(parts, mode.passes) + updated
     spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + ending + updated
-    nothing_sent = np.asarray(layout.gpus) == 1  # equal but for rounding
+    nothing_sent = np.asarray(layout.gpus) == 1  # then both are equal except for rounding
     return np.where(nothing_sent, computed, np.maximum(spent, computed)), computed
 
 

@@ -8,11 +8,11 @@ For a linear layer with local rows m/Gz (arXiv 2502.08145, Algorithm 1 and Eqs. 
     all-reduce of the input gradient over X     m k / (Gz Gy)                           Eq. 4
     all-reduce of the shard's gradient, data    k n / (Gx Gy Gz), once per step         Eq. 5
 
-A transposed layer exchanges X and Y. At paper fidelity this is done to the letter: the sizes change places in the
-whole hierarchy, as in the authors' scripts, although no rank moves. At flat and full fidelity each group keeps its
-ranks, and embedding, head and norms send too (norms their statistics, over the axis that splits their features).
-Gradients leave for data in buckets of many weights; at full fidelity, where a call has a start-up time, a layer's
-all-reduce is a share of one.
+A transposed layer exchanges X and Y. At paper fidelity the sizes are exchanged in the whole hierarchy, as in the
+authors' scripts, although no rank moves. At flat and full fidelity each group keeps its ranks. Embedding, head and
+norms then send too (norms send statistics over the axis that splits their features). The all-reduce over data sends
+buckets of many weights: at full fidelity, where a call has a start-up time, a layer's all-reduce is a share of a
+bucket's.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ class LayerTraffic:
     sent: tuple[Collective, ...]
 
     def seconds(self, role: Role) -> Seconds:
-        """Seconds of one pass of the layer that are sent in a role."""
+        """Seconds that one pass of the layer sends in this role."""
         total: Seconds = 0.0
         for one in self.sent:
             if one.role == role:
@@ -55,10 +55,10 @@ class LayerTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """What every layer of one job and layout shares, computed once.
+    """What all layers of one job and layout share, computed once.
 
-    The sizes are floats: dividing whole numbers would convert them anew in every term. `sharded`: elements on a
-    device of all weights and tables. `statistics`: buffers of norms.
+    Sizes are floats, because dividing integers would convert them in every term. `sharded`: elements of all weights
+    and tables on one device. `statistics`: buffers of norms.
     """
 
     job: Job
@@ -79,7 +79,7 @@ class Sharing:
 
 
 def layers(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[LayerTraffic]:
-    """What each layer kind sends, in the order of the model; `groups`: the links of the layout."""
+    """What each kind of layer sends, in model order; `groups`: the links of the layout."""
     normal = _sharing(job, layout, groups)
     transposed = _transposed(normal)
     for block in job.model.blocks:
@@ -108,11 +108,11 @@ def _sharing(job: Job, layout: Layout, groups: dict[str, Link]) -> Sharing:
 
 
 def _transposed(normal: Sharing) -> Sharing:
-    """The roles of x and y exchanged; at paper fidelity their sizes change places in the hierarchy too."""
+    """With x and y exchanged; at paper fidelity their sizes are exchanged in the hierarchy too."""
     exchanged = normal.layout.exchanged()
     if normal.job.settings.fidelity == "paper":
         groups = links(normal.job, exchanged)
-        groups |= {"x": replace(groups["x"], axis="y"), "y": replace(groups["y"], axis="x")}  # called by their ranks
+        groups |= {"x": replace(groups["x"], axis="y"), "y": replace(groups["y"], axis="x")}  # named after their ranks
     else:
         groups = normal.links | {"x": normal.links["y"], "y": normal.links["x"]}
     return replace(normal, layout=exchanged, x=normal.y, y=normal.x, links=groups)
@@ -145,7 +145,7 @@ def _weight_gradient(
 ) -> Iterator[Collective]:
     """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end.
 
-    A bucket over data takes whole weights until it is full, or all there are.
+    A bucket over data takes whole weights until it is full, or until none are left.
     """
     sizes = at.job.settings
     scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
@@ -163,7 +163,7 @@ def _weight_gradient(
 
 
 def _around(at: Sharing, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
-    """What layers send that are not linear."""
+    """What layers other than linear ones send."""
     if isinstance(layer, Embedding):
         yield from _embedding(at, block, layer)
     elif isinstance(layer, Head):
@@ -175,8 +175,8 @@ def _around(at: Sharing, block: Block, layer: Layer, before: str) -> Iterator[Co
 def _norm(at: Sharing, block: Block, layer: Norm, before: str) -> Iterator[Collective]:
     """Statistics over the axis that splits the features, in fp32.
 
-    LayerNorm gathers a mean and a sum of squared deviations of every row and rank (joined after Chan, Golub and LeVeque
-    1983, no digits are lost), RMSNorm sums one number per row. Backward each sums as many numbers per row.
+    LayerNorm gathers a mean and a sum of squared deviations per row and rank (combined as in Chan, Golub and LeVeque
+    1983, so no digits are lost). RMSNorm sums one number per row. The backward pass sums as many numbers per row.
     """
     link, numbers = at.links[before], 2 if layer.bias else 1
     steps = at.repeats(block) * at.accumulation
@@ -193,12 +193,12 @@ def _norm(at: Sharing, block: Block, layer: Norm, before: str) -> Iterator[Colle
 
 
 def _table(at: Sharing, vocabulary: int, width: int) -> Number:
-    """Elements of a gathered part of a vocabulary table, whose rows are split over x and y."""
+    """Elements of one gathered part of a vocabulary table; its rows are split over x and y."""
     return 1.0 * at.job.padded_vocabulary(vocabulary, at.layout) * width / (at.x * at.y)
 
 
 def _embedding(at: Sharing, block: Block, layer: Embedding) -> Iterator[Collective]:
-    """Masked look-up in the part of the table held, summed over x and y; the gradient is gathered over y."""
+    """Masked look-up in the local part of the table, summed over x and y; the gradient is gathered over y."""
     part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
     send = _of_table(at, block, layer)
     gathered = part * at.job.settings.weight_bytes
@@ -209,7 +209,7 @@ def _embedding(at: Sharing, block: Block, layer: Embedding) -> Iterator[Collecti
 
 
 def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
-    """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table sends once."""
+    """Hidden states gathered over y, logits split over x and y, loss reduced over both; a tied table is sent once."""
     part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
     send = _of_table(at, block, layer)
     gathered, joined = part * at.job.settings.weight_bytes, at.links[TENSOR_GROUP]
@@ -225,10 +225,10 @@ def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
 
 
 def _hidden(at: Sharing, width: int) -> Bytes:
-    """Bytes of hidden states that no axis but Z and data splits."""
+    """Bytes of hidden states that only Z and data split."""
     return at.rows * width * at.job.settings.activation_bytes
 
 
 def _of_table(at: Sharing, block: Block, layer: Embedding | Head) -> Callable[..., Collective]:
-    """Makes collectives of an embedding or a head that every micro-step sends."""
+    """A factory of the collectives that an embedding or a head sends in every micro-step."""
     return partial(Collective, layer=layer.name, term="vocabulary", calls=at.repeats(block) * at.accumulation)

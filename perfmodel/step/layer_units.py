@@ -1,7 +1,7 @@
-"""A micro-step as a chain of units: each linear layer with what precedes it, the computation and the collectives.
+"""A micro-step as a chain of layer units: a linear layer with the layers before it, their kernels and collectives.
 
-A stage is the unit of overlap: its weight is gathered before it, its forward all-reduce ends it, its gradients leave
-it. Norms, attention and activations belong to the linear layer that follows them.
+A layer unit is the unit of overlap: its weight is gathered before it, its forward all-reduce ends it, and its gradients
+leave it. Norms, attention and activations belong to the linear layer that follows them.
 """
 
 from collections.abc import Iterable
@@ -26,11 +26,11 @@ _ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LayerUnit:
-    """Seconds of one call each: computation, and what is sent before, within and after it.
+    """Seconds per call: computation, and communication before, within and after it.
 
-    `reduce` ends the forward pass and nothing hides it; `wait` is sent in the backward pass where nothing hides it;
-    `reduce_back` may run beside `weight_gradient`, `scatter` beside what follows, `gather` beside what precedes.
-    `again` is what selective recomputation repeats; `data` is sent once a step.
+    `reduce` ends the forward pass and nothing hides it; nothing hides `wait` in the backward pass either.
+    `reduce_back` may overlap `weight_gradient`, `scatter` what follows, `gather` what precedes.
+    `again` is what selective recomputation repeats; `data` is sent once per step.
     """
 
     name: str
@@ -49,7 +49,7 @@ class LayerUnit:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class BlockUnits:
-    """Units that repeat together; `checkpointed` ones are run forward again under full recomputation."""
+    """Units that repeat together; `checkpointed` ones run forward again under full recomputation."""
 
     name: str
     units: tuple[LayerUnit, ...]
@@ -59,7 +59,7 @@ class BlockUnits:
 
 @dataclass(slots=True, kw_only=True)
 class _Pending:
-    """Computation and statistics of layers that wait for the linear layer to come."""
+    """Computation and statistics of the layers before the next linear layer."""
 
     times: list[LayerTimes] = field(default_factory=list)
     again: Seconds = 0.0
@@ -67,7 +67,7 @@ class _Pending:
     wait: Seconds = 0.0
 
     def add(self, sent: LayerTraffic, times: LayerTimes) -> None:
-        """A norm's statistics are sent forward and backward; attention may run again by itself."""
+        """A norm's statistics are sent forward and backward; attention may be recomputed by itself."""
         self.times.append(times)
         if isinstance(sent.layer, Attention):
             self.again = self.again + times.forward
@@ -77,7 +77,7 @@ class _Pending:
 
 
 def block_units(job: Job, layout: Layout, sent: Traffic) -> tuple[BlockUnits, ...]:
-    """The stages of a micro-step, for one layout or many; `sent` is the traffic of these layouts."""
+    """The layer units of a micro-step by block, for one layout or many; `sent` is the traffic of these layouts."""
     part, chip = _part(job, layout), job.costs.chip
     found: list[BlockUnits] = []
     for block in job.model.blocks:
@@ -92,7 +92,7 @@ def block_units(job: Job, layout: Layout, sent: Traffic) -> tuple[BlockUnits, ..
                 pending = _Pending()
             else:
                 pending.add(each, times)
-        if pending.times:  # what follows the last linear layer is a stage without weights
+        if pending.times:  # what follows the last linear layer is a unit without weights
             units.append(_unit(None, LayerTimes(), pending))
         found.append(
             BlockUnits(
@@ -106,7 +106,7 @@ def block_units(job: Job, layout: Layout, sent: Traffic) -> tuple[BlockUnits, ..
 
 
 def _part(job: Job, layout: Layout) -> DeviceShare:
-    """What one device does of every layer."""
+    """The share of every layer that one device computes."""
     settings = job.settings
     return DeviceShare(
         rows=job.rows(layout),
@@ -139,7 +139,7 @@ def _unit(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> La
 
 
 def expand_block_rows(parts: tuple[BlockUnits, ...], back: Array, count: int) -> tuple[BlockUnits, ...]:
-    """The stages of more layouts: each row `back` times (see `numerics.expand_rows`)."""
+    """The same for more layouts: row i of the result is row `back[i]` (see `numerics.expand_rows`)."""
     return tuple(replace(part, units=tuple(_expand_rows(unit, back, count) for unit in part.units)) for part in parts)
 
 
@@ -157,7 +157,7 @@ def _total(values: Iterable[Seconds]) -> Seconds:
 
 
 def computation(parts: tuple[BlockUnits, ...], passes: Passes) -> Seconds:
-    """Seconds of computation in a micro-step, alone."""
+    """Seconds of computation in a micro-step, without communication."""
     total: Seconds = 0.0
     for block in parts:
         rerun = 1.0 + passes.full * block.checkpointed

@@ -1,4 +1,4 @@
-"""The groups that a layout sends in, as links."""
+"""The links of the groups that a layout communicates in."""
 
 from dataclasses import fields
 
@@ -8,11 +8,11 @@ from perfmodel.parallel.axes import COMMUNICATION_GROUPS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 
-_PLACELESS = ("micro_batch", "recompute", "weight_cache")  # of a layout's columns, those that move no rank
+_PLACELESS = ("micro_batch", "recompute", "weight_cache")  # columns of a layout that move no rank
 
 
 def links(job: Job, layout: Layout) -> dict[str, Link]:
-    """The groups of COMMUNICATION_GROUPS, for one layout or many; equal neighbours share them."""
+    """One link per group of COMMUNICATION_GROUPS, for one layout or many; consecutive equal grids share them."""
     place = (getattr(layout, each.name) for each in fields(layout) if each.name not in _PLACELESS)
     found = equal_rows(place)
     few = layout if found is None else layout.take(found[0])

@@ -1,4 +1,4 @@
-"""Bytes that one device holds at the fullest moment of a step, term by term."""
+"""Peak memory of one device in a step, term by term."""
 
 from dataclasses import dataclass, fields
 
@@ -13,7 +13,7 @@ from perfmodel.units import Bytes, Count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes on one device, each term on its own; the total is their sum."""
+    """Bytes on one device by term; the total is their sum."""
 
     weights: Bytes
     gradients: Bytes
@@ -28,7 +28,7 @@ class Memory:
 
     @property
     def total(self) -> Bytes:
-        """All terms together."""
+        """The sum of all terms."""
         total: Bytes = 0.0
         for term in fields(self):
             total = total + getattr(self, term.name)
@@ -36,7 +36,7 @@ class Memory:
 
 
 def memory_per_device(job: Job, layout: Layout) -> Memory:
-    """Bytes a device holds, for one layout or many."""
+    """Peak bytes per device, for one layout or many."""
     settings, device = job.settings, job.machine.device
     parameters = sharded_parameters(job, layout) + replicated_parameters(job, layout)
     moment = peak_moment(job, layout)
@@ -55,7 +55,7 @@ def memory_per_device(job: Job, layout: Layout) -> Memory:
 
 
 def _held(figure: Figure | None, otherwise: float) -> float:
-    """What the profile says of a device, or the assumption made for GPUs."""
+    """The profile's figure, or the assumption made for GPUs."""
     return figure.value if figure else otherwise
 
 
@@ -65,5 +65,5 @@ def capacity(job: Job) -> float:
 
 
 def _communicators(layout: Layout) -> Count:
-    """Groups of more than one rank that a device belongs to, beside that of the vocabulary, which sends little."""
+    """Groups of more than one rank that a device belongs to, except that of the vocabulary, which sends little."""
     return sum((layout.size(group) > 1) * 1 for group in COMMUNICATION_GROUPS if group != TENSOR_GROUP)

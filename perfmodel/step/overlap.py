@@ -1,12 +1,12 @@
-"""Time of a step from its units: what runs beside what, in closed form over arrays.
+"""Time of a step from its layer units: what overlaps what, in closed form over arrays.
 
 Windows are local (arXiv 2502.08145, section V-D). While a unit runs, the weight of the next one is gathered: the next
-begins when both are done. The all-reduce of an input gradient runs beside the weight gradient's product.
-Reduce-scatters queue behind one another, beside all that follows in the backward pass, and are waited for at its end;
-one that is not overlapped has the links of Z to itself, so that no gather runs beside it either.
-Forward all-reduces, and what embedding and loss send, are hidden by nothing. `timeline` plays the same rules as events.
+begins when both are done. The all-reduce of an input gradient overlaps the product of the weight gradient.
+Reduce-scatters queue behind one another and overlap the rest of the backward pass, which waits for them at its end.
+One that is not overlapped has the links of Z to itself, so no gather overlaps it either.
+Nothing hides forward all-reduces, or what embedding and loss send. `timeline` simulates the same rules as events.
 
-Two things that run side by side for a time t slow each other: together they take max(a, b) + contention * min(a, b).
+Two things that overlap slow each other: together they take max(a, b) + contention * min(a, b).
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from perfmodel.units import Number, Seconds
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Mode:
-    """How the passes of a layout run, and what runs beside what."""
+    """Which passes a layout runs, and what overlaps what."""
 
     passes: Passes
     overlap: frozenset[str]
@@ -32,11 +32,11 @@ class Mode:
 
     @classmethod
     def of(cls, job: Job, layout: Layout) -> "Mode":
-        """Of a job's layout."""
+        """The mode of a layout of a job."""
         return cls(passes=Passes.of(layout), overlap=job.settings.overlap, contention=job.costs.contention)
 
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
-        """Seconds of two things: side by side if `kind` overlaps, else one after the other.
+        """Seconds that two things take: overlapped if `kind` is, else one after the other.
 
         >>> passes = Passes(full=0.0, selective=0.0, gather_again=0.0, gather_back=0.0)
         >>> mode = Mode(passes=passes, overlap=frozenset({"all-gather"}), contention=0.1)
@@ -50,9 +50,9 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class UnitPass:
-    """One pass of one unit: what it takes by itself, the gather that it needs before, what it leaves to be sent.
+    """One pass of one layer unit: its own time, the gather that it needs first, and the messages that it leaves.
 
-    `waited`: a reduce-scatter that nothing runs beside.
+    `waited`: a reduce-scatter that nothing overlaps.
     """
 
     alone: Seconds
@@ -64,9 +64,9 @@ class UnitPass:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RepeatedPasses:
-    """Passes that follow one another, the whole of them `repeat` times.
+    """A sequence of passes that runs `repeat` times.
 
-    `rerun`: so many passes at the begin are recomputation, which runs where `full` is 1 and is left out where it is 0.
+    `rerun`: how many passes at its start are recomputation; they run where `full` is 1 and are skipped where it is 0.
     """
 
     passes: tuple[UnitPass, ...]
@@ -76,11 +76,11 @@ class RepeatedPasses:
 
     @property
     def first_gather(self) -> Seconds:
-        """The gather that must be done before the group begins."""
+        """The gather that must finish before the sequence starts."""
         return self.full * self.passes[0].gather + (1.0 - self.full) * self.passes[self.rerun].gather
 
     def windows(self, following: Seconds, mode: Mode) -> list[Seconds]:
-        """Seconds of each pass with the gather of the next beside it; `following` is needed after the last."""
+        """Seconds of each pass overlapped with the gather of the next; `following` is the gather after the last."""
         gathers = [*(one.gather for one in self.passes[1:]), following]
         found = [
             one.waited + mode.beside(one.alone, gather, "all-gather")
@@ -89,7 +89,7 @@ class RepeatedPasses:
         return [self.full * window for window in found[: self.rerun]] + found[self.rerun :]
 
 
-# A group with its windows when it is followed by itself, and when it is followed by what comes next.
+# A sequence of passes with its windows when it repeats, and when the next sequence follows.
 Chained: TypeAlias = tuple[RepeatedPasses, list[Seconds], list[Seconds]]
 
 
@@ -99,7 +99,7 @@ def forward_alone(unit: LayerUnit) -> Seconds:
 
 
 def backward_alone(unit: LayerUnit, mode: Mode) -> Seconds:
-    """A backward pass without gather and scatter: dI, then dW beside the all-reduce of dI, then the layers before."""
+    """A backward pass without gather and scatter: dI, then dW with the all-reduce of dI, then the preceding layers."""
     gradients = unit.input_gradient + mode.beside(unit.weight_gradient, unit.reduce_back, "all-reduce")
     return unit.wait + mode.passes.selective * unit.again + gradients + unit.others_back
 
@@ -116,7 +116,7 @@ def forward_passes(blocks: tuple[BlockUnits, ...]) -> list[RepeatedPasses]:
 
 
 def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[RepeatedPasses]:
-    """The backward pass of a micro-step, recomputation before each turn of a checkpointed block.
+    """The backward pass of a micro-step, with recomputation before each repeat of a checkpointed block.
 
     Embedding and head keep the table that they gathered in the forward pass.
     """
@@ -146,7 +146,7 @@ def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[Repeated
 
 
 def chain(groups: list[RepeatedPasses], mode: Mode) -> list[Chained]:
-    """Every group with its windows when it is followed by itself, and when it is followed by what comes next."""
+    """Every sequence with its windows when it repeats, and when the next sequence follows."""
     following = [*(group.first_gather for group in groups[1:]), 0.0]
     return [
         (group, group.windows(group.first_gather, mode), group.windows(after, mode))
@@ -155,7 +155,7 @@ def chain(groups: list[RepeatedPasses], mode: Mode) -> list[Chained]:
 
 
 def micro_step(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
-    """Seconds of one forward and backward pass: the first gather, all windows, what the queue of scatters adds."""
+    """Seconds of one forward and backward pass: the first gather, all windows, and what the queue of scatters adds."""
     ahead, back = forward_passes(blocks), backward_passes(blocks, mode)
     seconds: Seconds = ahead[0].first_gather
     chained = chain([*ahead, *back], mode)
@@ -170,7 +170,7 @@ def micro_step(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
 def _scatters(back: list[Chained]) -> tuple[Seconds, Seconds]:
     """(how long queued reduce-scatters outlast a backward pass, their own time).
 
-    Gathers go over the same links, those of Z: both together take no less than the sum of their times.
+    Gathers use the same links, those of Z: both together take at least the sum of their times.
     """
     time, sent, gathered = _backward_totals(back)
     return np.maximum(_tail(back, lambda one: one.scatter), sent + gathered - time), sent
@@ -191,7 +191,7 @@ def _backward_totals(back: list[Chained]) -> tuple[Seconds, Seconds, Seconds]:
 def data_reduce(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
     """Seconds that the all-reduces over data add to a step: all at its end, or what outlasts the last micro-step.
 
-    A queue of them runs beside that of the scatters, so that it adds only what lasts longer.
+    Their queue overlaps that of the scatters, so it adds only what outlasts it.
     """
     queued = _total([block.repeat * unit.data for block in blocks for unit in block.units])
     if "data" not in mode.overlap:
@@ -205,8 +205,8 @@ def _tail(back: list[Chained], sent: Callable[[UnitPass], Seconds]) -> Seconds:
     """Seconds that a queue of messages lasts beyond the backward pass.
 
     Each pass leaves a message at its end. The queue ends at the latest of (end of pass k + all messages from k on),
-    over all k; counted from the end of the backward pass: the messages from k on, less the time after k. From turn to
-    turn of a block this grows or falls evenly, so that its last group, the one before, and its first decide.
+    over all k. Relative to the end of the backward pass that is the messages from k on, minus the time after k. From
+    one repeat of a block to the next this changes by a constant, so the last, the last but one and the first suffice.
     """
     tail: Seconds = 0.0
     after: Seconds = 0.0
@@ -228,7 +228,7 @@ def _tail(back: list[Chained], sent: Callable[[UnitPass], Seconds]) -> Seconds:
 def _latest(
     group: RepeatedPasses, windows: list[Seconds], sent: Callable[[UnitPass], Seconds]
 ) -> tuple[Seconds, Seconds, Seconds]:
-    """(max over passes of messages from it on less the time after it, time of the group, messages of the group)."""
+    """(max over passes of messages from it on minus the time after it, time of the sequence, its messages)."""
     latest: Seconds = -np.inf
     time: Seconds = 0.0
     messages: Seconds = 0.0

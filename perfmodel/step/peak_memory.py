@@ -1,9 +1,9 @@
-"""The fullest moment of a micro-step: what tokens and gathered weights take while the loss or a backward pass runs.
+"""The peak of a micro-step: memory of tokens and gathered weights while the loss or a backward pass runs.
 
-Three kinds of moments compete. While the gradient of the logits is computed, all that the forward pass keeps is there,
-with the logits and the table. In the backward pass of a block, all blocks up to it are still kept and gradients are on
-their way through one of its layers. At the end, the embedding's gradient is added to that of a tied head, which has
-waited since the loss.
+Three kinds of moments can be the peak. While the gradient of the logits is computed, everything that the forward pass
+keeps is held, with the logits and the table. In the backward pass of a block, all blocks up to it are still kept and
+gradients are in flight through one of its layers. At the end, the embedding's gradient is added to that of a tied head,
+which has been held since the loss.
 """
 
 from collections.abc import Iterator
@@ -29,17 +29,17 @@ from perfmodel.step.activations import (
 from perfmodel.units import Bytes, Count, Number
 
 _FP32 = 4
-_SCATTERS = 2  # reduce-scatters under way, each with a whole gradient, beside the one that has just been sent
+_SCATTERS = 2  # reduce-scatters in progress, each with a whole gradient, besides the one just started
 
 
-# Elements by mode of recomputation and of the weight cache.
+# Elements by recomputation mode and weight cache mode.
 Table: TypeAlias = tuple[tuple[float, float, float], ...]
 _NOTHING: Table = ((0.0, 0.0, 0.0),) * 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Bytes, term by term."""
+    """Bytes by term at one moment."""
 
     activations: Bytes
     recomputed_block: Bytes
@@ -49,11 +49,11 @@ class Moment:
 
     @property
     def total(self) -> Bytes:
-        """All of them."""
+        """The sum of all terms."""
         return self.activations + self.recomputed_block + self.in_flight + self.gathered_weights + self.logits
 
     def or_larger(self, other: "Moment") -> "Moment":
-        """The fuller of two, layout by layout."""
+        """The larger of two, layout by layout."""
         larger = other.total > self.total
         names = [f.name for f in fields(Moment)]
         return Moment(**{name: np.where(larger, getattr(other, name), getattr(self, name)) for name in names})
@@ -61,10 +61,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
-    """What all moments of one job and layout share, computed once: tokens over X and Y, bytes of an element of weights.
+    """What all moments of one job and layout share, computed once: tokens over X and Y, bytes per element of weights.
 
-    `of_gathered`, `of_gradient`: of an element of the weight before X and Y split it. `of_table`: of a whole table's
-    gradient that is being sent; `gradient_of_table`: of one that is not.
+    `of_gathered`, `of_gradient`: bytes per element of the weight before X and Y split it. `of_table`: bytes of a whole
+    table's gradient while it is sent; `gradient_of_table`: while it is not.
     """
 
     job: Job
@@ -92,15 +92,15 @@ class _Setting:
     def weights(self, gathered: Table, gradients: Number = 0.0, tables: Number = 0.0) -> Bytes:
         """Bytes of gathered weights, and of gradients of layers and tables that are being scattered.
 
-        A reduce-scatter holds what it sends and what it receives. Where Z is 1 nothing is gathered, and a product in
-        the format of the accumulated gradient is written there at once.
+        A reduce-scatter holds what it sends and what it receives. If Z is 1, nothing is gathered, and a product in the
+        format of the accumulated gradient is written directly into it.
         """
         held = self.of_gathered * np.array(gathered, dtype=float).ravel()[self.mode] + self.of_gradient * gradients
         return held + self.of_table * tables if tables else held
 
 
 def peak_moment(job: Job, layout: Layout) -> Moment:
-    """The fullest moment of a micro-step, for one layout or many."""
+    """The moment of a micro-step that needs the most memory, for one layout or many."""
     at = _setting(job, layout)
     found: Moment | None = None
     for moment in _moments(at):
@@ -148,7 +148,7 @@ def _moments(at: _Setting) -> Iterator[Moment]:
         stored, again = _stored(at, block)
         before = before + stored
         yield _moment(at, block, before, again, last=True)
-        if at.repeats(block) > 1:  # two more gradients are under way
+        if at.repeats(block) > 1:  # two more gradients are in progress
             earlier = before - stored / at.repeats(block)
             yield _moment(at, block, earlier, again, last=False)
     heads = [layer for layer in job.model.layers() if isinstance(layer[1], Head)]
@@ -159,7 +159,7 @@ def _moments(at: _Setting) -> Iterator[Moment]:
 
 
 def _moment(at: _Setting, block: Block, stored: Bytes, again: Bytes, *, last: bool) -> Moment:
-    """The backward pass of a block's last repeat, or the one before, beside what is stored and run again."""
+    """The backward pass of a block's last repeat, or the one before, with what is stored and recomputed."""
     flying, weights = _backward(at, block, last=last)
     return Moment(
         activations=stored,
@@ -171,7 +171,7 @@ def _moment(at: _Setting, block: Block, stored: Bytes, again: Bytes, *, last: bo
 
 
 def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
-    """(kept by all repeats of a block, by the one that is recomputed beside that), by mode of recomputation."""
+    """(kept by all repeats of a block, added by the one that is recomputed), by recomputation mode."""
     everything = block_activations(block, at.job.settings, at.job.sequence)
     full, lean = everything.on(at.layout), everything.on(at.layout, scores=False)
     if not block.checkpointed:
@@ -182,9 +182,9 @@ def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
 
 
 def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
-    """(in flight, weights) at the fullest moment of the backward pass of a block's last repeat, or the one before.
+    """(in flight, weights) at the peak of the backward pass of a block's last repeat, or the one before.
 
-    What layers behind the one at work have kept is free by then, so that it is taken off what is in flight.
+    What later layers kept is already freed, so it is subtracted from what is in flight.
     """
     most: Bytes | None = None
     weights: Bytes = 0.0
@@ -199,7 +199,7 @@ def _backward(at: _Setting, block: Block, *, last: bool) -> tuple[Bytes, Bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A moment of a block's backward pass: bytes a token, and elements of weights by recomputation and cache."""
+    """A moment of a block's backward pass: bytes per token, and elements of weights by recomputation and cache."""
 
     tokens: BytesPerToken
     gathered: Table
@@ -208,13 +208,13 @@ class _Candidate:
 
     @property
     def figures(self) -> tuple[Number, ...]:
-        """All that decides how full it is."""
+        """Everything that its memory depends on."""
         tokens = self.tokens
         every = tokens.over_y, tokens.over_x, tokens.scores, tokens.whole, self.gradients, self.tables
         return (*every, *(elements for row in self.gathered for elements in row))
 
     def within(self, other: "_Candidate") -> bool:
-        """Whether another is at least as full on every grid."""
+        """Whether another needs at least as much on every grid."""
         return all(_at_most(*pair) for pair in zip(self.figures, other.figures, strict=True))
 
 
@@ -224,7 +224,7 @@ def _at_most(mine: Number, theirs: Number) -> bool:
 
 
 def _undominated(found: list[_Candidate]) -> list[_Candidate]:
-    """Without those that another covers: few are left, and arithmetic on many layouts is what costs time."""
+    """Drop those that another covers: few are left, and arithmetic on many layouts is what costs time."""
     kept_on: list[_Candidate] = []
     for one in found:
         if not any(one.within(other) for other in kept_on):
@@ -233,7 +233,7 @@ def _undominated(found: list[_Candidate]) -> list[_Candidate]:
 
 
 def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidate]:
-    """Layers from last to first, with the gathered weights and the gradients under way while each works."""
+    """Layers from last to first, each with the gathered weights and the gradients in progress while it runs."""
     residual, freed = block_input(block, at.job.settings), BytesPerToken()
     linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
     allowed = _SCATTERS if "reduce-scatter" in at.job.settings.overlap else 0
@@ -258,13 +258,13 @@ def _candidates(at: _Setting, block: Block, *, last: bool) -> Iterator[_Candidat
 
 
 def _heads(at: _Setting) -> tuple[float, float]:
-    """(1 where a tied table's gradient waits all through the backward pass, 1 where an untied one is being sent)."""
+    """(1 if a tied table's gradient is held throughout the backward pass, 1 if an untied one is being sent)."""
     heads = [layer for _, layer in at.job.model.layers() if isinstance(layer, Head)]
     return 1.0 * any(head.tied for head in heads), 1.0 * any(not head.tied for head in heads)
 
 
 def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: bool) -> Table:
-    """Elements of gathered weights while the backward pass of a block has `left` linear layers to go."""
+    """Elements of gathered weights while the backward pass of a block has `left` linear layers left."""
     linears = [layer.weight for layer in block.layers if isinstance(layer, Linear)]
     if not linears:
         return _cached(at)
@@ -285,7 +285,7 @@ def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: boo
 
 
 def _cached(at: _Setting) -> Table:
-    """Elements of the weights of layers that are there while the loss is computed: cached, or sent for ahead."""
+    """Elements of layer weights that are held while the loss is computed: cached or prefetched."""
     every = linear_weights(at.job, at.layout)
     blocks = [b for b in at.job.model.blocks if any(isinstance(v, Linear) for v in b.layers)]
     last = [layer.weight for layer in blocks[-1].layers if isinstance(layer, Linear)]
@@ -295,7 +295,7 @@ def _cached(at: _Setting) -> Table:
 
 
 def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
-    """While the head's gradients are computed; logits of several heads are there together."""
+    """While the head's gradients are computed; the logits of several heads are held together."""
     settings, vocabulary, width = at.job.settings, 0.0 * at.rows, 0
     for block, layer in at.job.model.layers():
         if isinstance(layer, Head):
@@ -305,7 +305,7 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
     logits = at.rows * vocabulary / (1.0 * at.layout.x * at.layout.y) * element
     tied, untied = _heads(at)
     weights = at.weights(_cached(at), tables=untied) + tied * at.gradient_of_table + at.gathered_table
-    part = (at.layout.y > 1) / (1.0 * at.layout.y)  # what the layer before gets of the hidden states' gradient
+    part = (at.layout.y > 1) / (1.0 * at.layout.y)  # the preceding layer's part of the hidden states' gradient
     hidden = at.rows * width * settings.activation_bytes * (1.0 + part)
     return Moment(
         activations=kept_in_all,
@@ -317,7 +317,7 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
 
 
 def _end(at: _Setting) -> Moment:
-    """While the embedding's gradient is sent: two layers' gradients are under way, a tied table's is one more."""
+    """While the embedding's gradient is sent: two layers' gradients are in progress, and that of a tied table."""
     settings = at.job.settings
     first = next(block for block in at.job.model.blocks if any(isinstance(layer, Linear) for layer in block.layers))
     weights = [layer.weight for layer in first.layers if isinstance(layer, Linear)]

@@ -13,7 +13,7 @@ from perfmodel.units import Seconds
 
 
 class _Model(Protocol):
-    """What the modules `paper`, `flat` and `full` have in common."""
+    """The interface of the modules `paper`, `flat` and `full`."""
 
     def predict(self, job: Job, layout: Layout) -> Prediction:
         """Every term of a step."""

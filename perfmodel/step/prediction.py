@@ -1,4 +1,4 @@
-"""What is predicted of a step: its terms, whatever the fidelity that they come from."""
+"""The prediction of a step: its terms, at any fidelity."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from perfmodel.units import Number, Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What one step takes and holds; `ring_latency` is in no sum below full fidelity (see `traffic`).
+    """Time and memory of one step; below full fidelity no sum contains `ring_latency` (see `traffic`).
 
-    `compute` and `utilization` are None at paper fidelity, which knows no computation.
+    `compute` and `utilization` are None at paper fidelity, which models no computation.
     """
 
     communication: Communication

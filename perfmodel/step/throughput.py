@@ -1,8 +1,8 @@
-"""What follows from the time of a step: throughput, utilization, time and node-hours for many tokens, bounds.
+"""Figures that follow from the step time: throughput, utilization, bounds, and the time and node-hours of a training.
 
-FLOPs are counted twice. Model FLOPs are those that training needs, 3 passes: MFU. Hardware FLOPs add what
-recomputation repeats: HFU, the "flop/s" of arXiv 2502.08145 (its 96 B s l h^2 counts four passes). Neither counts the
-attention that the ranks of Y repeat among themselves, which is waste, nor exploits the causal mask.
+FLOPs are counted in two ways. Model FLOPs are those that training needs, 3 passes: MFU. Hardware FLOPs add
+recomputation: HFU, the "flop/s" of arXiv 2502.08145 (its 96 B s l h^2 counts four passes). Neither counts the attention
+that the ranks of Y repeat among themselves, which is waste, nor exploits the causal mask.
 """
 
 import math
@@ -60,13 +60,13 @@ def throughput(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate)
 
 
 def needed_flops(job: Job, layout: Layout) -> Flops:
-    """FLOPs a step with recomputation, attention counted once: those of the same layout with Y = 1."""
+    """FLOPs per step with recomputation, attention counted once: those of the same layout with Y = 1."""
     return hardware_flops(job, replace(layout, y=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """What a number of tokens takes: whole steps, seconds, and hours of all nodes together."""
+    """Training on a number of tokens: whole steps, seconds, and node-hours."""
 
     tokens: int
     steps: int
@@ -75,7 +75,7 @@ class TrainingRun:
 
 
 def training_run(job: Job, *, gpus: int, tokens: int, step: float) -> TrainingRun:
-    """Steps are rounded up, nodes too; the time is that of the steps alone, without start, checkpoints and failures.
+    """Training on `tokens` tokens, steps and nodes rounded up; without start-up, checkpoints and failures.
 
     >>> from perfmodel import models
     >>> from perfmodel.machines import profiles

@@ -1,6 +1,6 @@
-"""One grid's micro-step played as events on streams: computation, collectives in line, gathers, scatters.
+"""The micro-step of one grid as events on streams: computation, blocking collectives, gathers, scatters, data.
 
-The rules are those of `overlap`, told event by event instead of in closed form; the two agree to rounding.
+The rules are those of `overlap`, event by event instead of in closed form; the two agree up to rounding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ from perfmodel.units import parse
 Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
 STREAMS: tuple[Stream, ...] = ("compute", "collectives", "gathers", "scatters", "data")
 _QUEUES: tuple[Stream, ...] = ("scatters", "data")
-SLOWED = "slowed by scatters and gradients"  # an event of the compute stream in which nothing is computed
+SLOWED = "slowed by scatters and gradients"  # an event on the compute stream during which nothing is computed
 _MOST_PASSES = 100_000
 _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that occupies a stream from `start` to `end`, in seconds from the begin of the micro-step."""
+    """Something that occupies a stream from `start` to `end`, in seconds from the start of the micro-step."""
 
     stream: Stream
     name: str
@@ -32,24 +32,24 @@ class Event:
 
 @dataclass(slots=True, kw_only=True)
 class _Simulator:
-    """The clock of the compute stream and what the other streams hold."""
+    """The clock of the compute stream, and the queues of the other streams."""
 
     mode: Mode
     now: float = 0.0
     ends: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
     queued: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
     gathered: float = 0.0
-    turned: float = 0.0
+    backward_start: float = 0.0
     events: list[Event] = field(default_factory=list)
 
     def put(self, stream: Stream, name: str, seconds: float) -> None:
-        """One thing after the other."""
+        """Run something after everything before it."""
         if seconds > 0:
             self.events.append(Event(stream=stream, name=name, start=self.now, end=self.now + seconds))
             self.now += seconds
 
     def both(self, own: tuple[Stream, str, float], other: tuple[Stream, str, float], kind: str) -> None:
-        """Two things, side by side if `kind` overlaps: each is slowed by what it shares with the other."""
+        """Run two things, overlapped if `kind` is: each is slowed while the other runs."""
         if kind not in self.mode.overlap:
             self.put(*other)
             self.put(*own)
@@ -63,7 +63,7 @@ class _Simulator:
         self.now = end
 
     def beside_gather(self, first_event: int, begin: float, name: str, seconds: float) -> None:
-        """A gather beside all that was put since `begin`; what ran beside it is stretched evenly."""
+        """Run a gather beside everything since `begin`, which is stretched evenly."""
         if "all-gather" not in self.mode.overlap:
             self.put("gathers", name, seconds)
             return
@@ -81,7 +81,7 @@ class _Simulator:
         self.now = begin + max(alone, seconds) + shared
 
     def queue(self, stream: Stream, name: str, seconds: float) -> None:
-        """Send something behind what its stream still holds."""
+        """Send something after what is still queued on its stream."""
         if seconds > 0:
             start = max(self.ends[stream], self.now)
             self.ends[stream] = start + seconds
@@ -89,14 +89,14 @@ class _Simulator:
             self.events.append(Event(stream=stream, name=name, start=start, end=self.ends[stream]))
 
     def finish(self) -> None:
-        """Wait for the longer of the queues; what they took from computation beside them comes at the end.
+        """Wait for the longer queue; the time that the queues took from computation is added at the end.
 
-        Scatters share their links with the gathers of the backward pass, so that both together take their sum at least.
+        Scatters share their links with the gathers of the backward pass, so both take at least the sum of their times.
         """
         tails = {stream: max(0.0, self.ends[stream] - self.now) for stream in _QUEUES}
         if self.queued["scatters"]:
             both = self.queued["scatters"] + self.gathered
-            tails["scatters"] = max(tails["scatters"], both - (self.now - self.turned))
+            tails["scatters"] = max(tails["scatters"], both - (self.now - self.backward_start))
         self.now += max(tails.values())
         lost = sum(max(0.0, self.queued[stream] - tails[stream]) for stream in _QUEUES)
         self.put("compute", SLOWED, self.mode.contention * lost)
@@ -104,7 +104,7 @@ class _Simulator:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pass of a unit in the order of execution."""
+    """One pass of a layer unit, in order of execution."""
 
     unit: LayerUnit
     kind: Literal["forward", "recompute", "backward"]
@@ -112,7 +112,7 @@ class _Step:
 
 
 def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
-    """The events of one micro-step of a single layout, and its end; the last one sends the gradients over data."""
+    """The events of one micro-step of a single layout, and its end; the last micro-step sends gradients over data."""
     passes = sum(3 * block.repeat * len(block.units) for block in parts)
     if passes > _MOST_PASSES:
         raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
@@ -122,7 +122,7 @@ def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         first_event, begin = len(simulator.events), simulator.now
         if step.kind != "forward":
-            simulator.turned = simulator.turned or begin
+            simulator.backward_start = simulator.backward_start or begin
             simulator.gathered += step.gather
         _forward(simulator, step) if step.kind != "backward" else _backward(simulator, step.unit)
         name, seconds = (f"gather {following.unit.name}", following.gather) if following else ("", 0.0)
@@ -138,7 +138,7 @@ def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -
 
 
 def _send(simulator: _Simulator, unit: LayerUnit, *, last: bool) -> None:
-    """What a backward pass has to send: behind its back, or before the next."""
+    """Send the gradients of a backward pass: in the background, or before the next pass."""
     scatter = simulator.queue if "reduce-scatter" in simulator.mode.overlap else simulator.put
     scatter("scatters", f"scatter {unit.name}", float(unit.scatter))
     if last and "data" in simulator.mode.overlap:
@@ -146,7 +146,7 @@ def _send(simulator: _Simulator, unit: LayerUnit, *, last: bool) -> None:
 
 
 def _steps(parts: tuple[BlockUnits, ...], mode: Mode) -> Iterator[_Step]:
-    """All passes of a micro-step in order, repeats written out."""
+    """All passes of a micro-step in order, repeats unrolled."""
     for block in parts:
         for _ in range(block.repeat):
             yield from (_Step(unit, "forward", float(unit.gather)) for unit in block.units)
@@ -156,7 +156,7 @@ def _steps(parts: tuple[BlockUnits, ...], mode: Mode) -> Iterator[_Step]:
 
 
 def _steps_back(block: BlockUnits, mode: Mode) -> Iterator[_Step]:
-    """A turn of a block in the backward pass; embedding and head keep the table that they gathered."""
+    """One repeat of a block in the backward pass; embedding and head keep the table that they gathered."""
     if block.checkpointed and float(mode.passes.full):
         for unit in block.units:
             yield _Step(unit, "recompute", float(mode.passes.gather_again * unit.gather))
@@ -182,9 +182,9 @@ def _backward(simulator: _Simulator, unit: LayerUnit) -> None:
 
 
 def chrome_trace(events: list[Event], of: Mapping[str, object]) -> dict[str, object]:
-    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, a thread a stream.
+    """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, one thread per stream.
 
-    `of`: what was asked; the format keeps it, viewers pass over it.
+    `of`: the question that was asked; the format keeps it, viewers ignore it.
     """
     names = [
         {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": stream}}

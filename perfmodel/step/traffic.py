@@ -1,8 +1,8 @@
-"""The collectives of one training step: what is sent, by which group, over which bandwidth, how often.
+"""The collectives of one training step: what is sent, in which group, over which bandwidth, how often.
 
-What each layer sends is in `layer_traffic`; here are the groups it is sent in, what ends a step, and the sums. A dry
-run of the launch code sends exactly these bytes. At paper fidelity the paper's equations are kept to the letter; at
-flat and full fidelity all that a step sends is counted, what is small too.
+What each layer sends is in `layer_traffic`; this module adds the groups, the end of a step, and the sums. A dry run of
+the launch code sends exactly these bytes. Paper fidelity counts only the equations of the paper; flat and full fidelity
+count everything that a step sends, however small.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from perfmodel.step.layer_traffic import FP32, LayerTraffic, layers
 from perfmodel.step.links import links
 from perfmodel.units import Bytes, Seconds
 
-# One a step each.
+# One call per step each.
 _SCALARS = (
     ("gradient norm", TENSOR_GROUP),
     ("gradient norm", WEIGHT_GROUP),
@@ -43,23 +43,23 @@ class Communication:
 
     @property
     def total(self) -> Seconds:
-        """All of a step's communication."""
+        """All communication of a step."""
         tensor = self.weight_gather + self.gradient_scatter + self.forward_reduce + self.backward_reduce
         return tensor + self.data_reduce + self.vocabulary + self.small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """All collectives of a step: what each layer kind sends, and what ends the step.
+    """All collectives of a step: those of each kind of layer, and those that end the step.
 
-    The printed terms, the step, explain, the timeline, calibration and the dry run read this one record.
+    The printed terms, the step, explain, the timeline, calibration and the dry run all read this record.
     """
 
     layers: tuple[LayerTraffic, ...]
     ending: tuple[Collective, ...]
 
     def __iter__(self) -> Iterator[Collective]:
-        """Every collective, layer kind by layer kind, then what ends the step."""
+        """Every collective, by kind of layer, then those that end the step."""
         for each in self.layers:
             yield from each.sent
         yield from self.ending
@@ -72,7 +72,7 @@ class Traffic:
         return Communication(**terms)
 
     def ending_time(self) -> Seconds:
-        """Seconds of what ends the step."""
+        """Seconds of the collectives that end the step."""
         total: Seconds = 0.0
         for one in self.ending:
             total = total + one.time
@@ -93,8 +93,8 @@ def communication_time(job: Job, layout: Layout) -> Communication:
 def ring_latency(job: Job, sent: Traffic) -> Seconds:
     """Seconds that the hops of a step's rings would add: steps of each ring * the profile's latency of one hop.
 
-    Neither paper nor flat fidelity counts it; it is shown beside the step so that a reader sees where the bandwidths
-    alone mislead. A ring over d domains takes d of its hops between them, and an all-reduce goes round twice.
+    Neither paper nor flat fidelity counts it; it is shown beside the step, so that readers see where bandwidth alone
+    misleads. A ring over d domains has d hops between them, and an all-reduce goes round twice.
     """
     fabric, network = job.machine.fabric.latency, job.machine.network.latency
     inside, between = (figure.value if figure else 0.0 for figure in (fabric, network))

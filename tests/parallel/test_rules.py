@@ -53,7 +53,7 @@ def test_sentences_name_the_numbers_and_the_nearest_that_would_do():
         "8 key-value heads cannot be split evenly by x 16; 8 would divide"
     )
     assert sentence(question, Layout(x=1, y=1, z=32, data=2), "batch") == (
-        "48 sequences a step cannot be split evenly by z 32 * data 2 = 64; 48 would divide"
+        "48 sequences per step cannot be split evenly by z 32 * data 2 = 64; 48 would divide"
     )
     assert sentence(question, Layout(x=1, y=1, z=8, data=2), "above_user_maximum") == "z is 8, asked for z at most 4"
     assert sentence(question, Layout(x=1, y=1, z=1, data=1), "fixed_by_user") == "data is 1, asked for data = 2"
@@ -105,7 +105,7 @@ def test_a_micro_batch_must_divide_a_device_s_share():
     assert not rule.broken(Layout(x=1, y=1, z=2, data=4, micro_batch=3))
     assert rule.broken(Layout(x=1, y=1, z=2, data=4, micro_batch=4))
     assert rule.sentence(Layout(x=1, y=1, z=2, data=4, micro_batch=4)) == (
-        "48 sequences a step cannot be split evenly by z 2 * data 4 * micro_batch 4 = 32; 24 or 48 would divide"
+        "48 sequences per step cannot be split evenly by z 2 * data 4 * micro_batch 4 = 32; 24 or 48 would divide"
     )
 
 

@@ -59,7 +59,7 @@ def test_a_strategy_without_a_grid_says_why():
     found = {each.name: each for each in baselines(frontier("gpt-80b"), Space(gpus=1024))}
     assert "lacks " in found["ddp"].reason
     few = {each.name: each for each in baselines(job(batch=8), Space(gpus=16))}
-    assert "8 sequences a step cannot be split evenly" in few["fsdp"].reason
+    assert "8 sequences per step cannot be split evenly" in few["fsdp"].reason
     odd = {each.name: each for each in baselines(job(), Space(gpus=16, micro_batch=7))}
     assert "multiple of micro-batch 7" in odd["fsdp"].reason
     lone = {each.name: each for each in baselines(job(where=machine(1)), Space(gpus=16))}

@@ -21,7 +21,7 @@ def scaling(record: Record) -> Markup:
     rows = [row for row in record["points"] if row.get("step_time_s")]
     parts = [_curves(rows)] if len(rows) > 1 else [element("p", "A curve needs two counts that have an answer.")]
     line = (
-        f"{record['scaling']} scaling: {_batches(record)}; efficiency: tokens a second and device, against the first."
+        f"{record['scaling']} scaling: {_batches(record)}; efficiency: tokens per second per device, against the first."
     )
     reasons = (f"{row['gpus']:,} devices: {row['reason']}" for row in record["points"] if row["reason"])
     declared = (*sweep_columns.POINT, *result_columns.RESULT)
@@ -32,7 +32,7 @@ def scaling(record: Record) -> Markup:
 
 def _batches(record: Record) -> str:
     found = list(dict.fromkeys(row["batch_sequences"] for row in record["points"]))
-    return f"{', '.join(map(str, found))} sequences a step"
+    return f"{', '.join(map(str, found))} sequences per step"
 
 
 def _curves(rows: Sequence[Record]) -> Markup:
@@ -50,7 +50,7 @@ def _curves(rows: Sequence[Record]) -> Markup:
     shown = plot(
         "Efficiency over devices", f"against {first['gpus']} devices; {told}", efficiency, [Curve(shares, "c0")]
     )
-    of_efficiency = Series("efficiency", f"tokens a second and device, against {first['gpus']:,} devices", "c0")
+    of_efficiency = Series("efficiency", f"tokens per second per device, against {first['gpus']:,} devices", "c0")
     return element(
         "div",
         element("figure", element("figcaption", "Seconds of a step"), legend((_STEP, _IDEAL)), steps),

@@ -9,7 +9,7 @@ from perfmodel.launch.training.groups import Grid
 
 
 def small():
-    """A small decoder, eight sequences a step."""
+    """A small decoder, eight sequences per step."""
     model = gpt(layers=2, hidden=64, heads=4, vocabulary=500, sequence=16, kv_heads=2, gated=True)
     return job(model, in_dtype("fp32"), batch=8)
 
