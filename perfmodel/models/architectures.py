@@ -243,13 +243,13 @@ def _architecture(
 
 ARCHITECTURES: dict[str, Architecture] = {
     "bloom": _architecture(_bloom, "LayerNorm, GELU, biases, a norm after the embedding, tied", "bloom-7b1"),
-    "cohere": _architecture(_cohere, "LayerNorm without shift, one a block, SwiGLU, tied", "command-r-v01"),
-    "falcon": _architecture(_falcon, "LayerNorm, one or two a block, GELU, few key-value heads, tied", "falcon-40b"),
+    "cohere": _architecture(_cohere, "LayerNorm without shift, one per block, SwiGLU, tied", "command-r-v01"),
+    "falcon": _architecture(_falcon, "LayerNorm, one or two per block, GELU, few key-value heads, tied", "falcon-40b"),
     "gemma": _architecture(
         _gemma, "RMSNorm, GeGLU, own head size, tied", "gemma-2b", _assumed(256000, 3072, 24576, 28, 16, 16, 8192)
     ),
     "gemma2": _architecture(
-        _gemma2, "gemma with four norms a block", "gemma-2-9b", _assumed(256000, 2304, 9216, 26, 8, 4, 8192)
+        _gemma2, "gemma with four norms per block", "gemma-2-9b", _assumed(256000, 2304, 9216, 26, 8, 4, 8192)
     ),
     "gemma3_text": _architecture(
         _gemma3, "gemma2 with query and key norms", "gemma-3-1b", _assumed(262208, 2304, 9216, 26, 8, 4, 131072)
@@ -258,7 +258,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gpt_bigcode": _architecture(_gpt_bigcode, "gpt2 with one key-value head", "starcoder"),
     "gpt_neo": _architecture(_gpt_neo, "gpt2 without biases for queries, keys and values", "gpt-neo-2.7b"),
     "gpt_neox": _architecture(_gpt_neox, "LayerNorm, GELU, biases, untied", "gpt-neox-20b"),
-    "gptj": _architecture(_gptj, "one norm a block, biases in the MLP and the head only, untied", "gpt-j-6b"),
+    "gptj": _architecture(_gptj, "one norm per block, biases in the MLP and the head only, untied", "gpt-j-6b"),
     "granite": _architecture(_llama_biased, "as llama", "granite-3.0-2b"),
     "llama": _architecture(
         _llama_biased, "RMSNorm, SwiGLU, grouped queries, biases where asked for, untied unless said", "llama-3-8b",
@@ -269,7 +269,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         _assumed(32000, 4096, 14336, 32, 32, 8, 131072),
     ),
     "opt": _architecture(_opt, "LayerNorm, ReLU, biases, learned positions (two more than named), tied", "opt-6.7b"),
-    "phi": _architecture(_phi, "LayerNorm, one a block, GELU, biases also in the head, untied", "phi-2"),
+    "phi": _architecture(_phi, "LayerNorm, one per block, GELU, biases also in the head, untied", "phi-2"),
     "phi3": _architecture(_llama, "as llama, never biases", "phi-3-mini-4k"),
     "qwen2": _architecture(
         _qwen2, "as llama, biases for queries, keys and values", "qwen2.5-7b",

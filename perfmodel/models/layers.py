@@ -120,7 +120,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """GELU and the like over `width` features, split like a norm's; gated (SwiGLU): two inputs of `width`, one output."""
+    """GELU or similar over `width` features, split as a norm's; gated (SwiGLU): two inputs of `width`, one output."""
 
     name: str
     width: int
