@@ -1,7 +1,7 @@
 """Answers of the Python functions: the records that `--format json` prints, as dicts, data frames, tables and HTML.
 
-What draws them is Rich, which lives with the command line. It is loaded when an answer is shown, by one function of
-this module, so that a program that only calculates loads none of it.
+Rich draws them, which belongs to the command line. One function of this module loads it when an answer is shown, so a
+program that only calculates does not load it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ROWS = {
     "compare": "rows",
     "calibrate": "parameters",
 }
-"""The key of a record under which the rows of its table are, by the command that it answers."""
+"""The key of the rows in a record, by command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Answer:
     """The answer to one question.
 
-    `command`: the command of the program that asks the same. `problems`: what is wrong with rows that were left out.
+    `command`: the equivalent command of the program. `problems`: why rows were left out.
     """
 
     command: str
@@ -52,7 +52,7 @@ class Answer:
         return found
 
     def to_dict(self) -> Record:
-        """What `--format json` prints: bare SI numbers under keys that carry the unit."""
+        """What `--format json` prints: SI numbers under keys that carry the unit."""
         return deepcopy(self.record)
 
     def to_frame(self) -> frames.Frame:
@@ -81,13 +81,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Recommendation(Answer):
-    """A ranking of grids; `ranking` holds what it was made of, as arrays."""
+    """A ranking of grids; `ranking` holds its data as arrays."""
 
     ranking: Ranking
 
     @property
     def layouts(self) -> list[Layout]:
-        """The grids of the results with all that is chosen for them, fastest first."""
+        """The grids of the results with their settings, fastest first."""
         return [self.ranking.layouts.take(row) for row in range(len(self.record["results"]))]
 
     @property
@@ -98,7 +98,7 @@ class Recommendation(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FittedProfile(Answer):
-    """A calibration. `base`: the profile that it began from; `measured`: the files, none where it was a data frame."""
+    """A calibration. `base`: the profile that it started from; `measured`: the files, empty for a data frame."""
 
     found: Calibration
     base: str
@@ -110,7 +110,7 @@ class FittedProfile(Answer):
         return calibrated_profile.machine(self.found, f"{self.found.machine.name}-calibrated", self.measured)
 
     def write(self, out: str | Path) -> Path:
-        """Write a profile that lies over the one it began from; a file that is there already is not overwritten."""
+        """Write a profile based on the one it started from; an existing file is not overwritten."""
         if not self.base:
             raise UsageError(
                 f"{self.found.machine.name} was given as a loaded machine that is not shipped, so the profile cannot "
@@ -122,6 +122,6 @@ class FittedProfile(Answer):
 
 
 def _render() -> ModuleType:
-    from perfmodel_cli.render import answers  # noqa: PLC0415 - Rich is slow to load, and no part of the library
+    from perfmodel_cli.render import answers  # noqa: PLC0415 - Rich is slow to load, and not part of the library
 
     return answers

@@ -1,6 +1,6 @@
 """The functions of `import perfmodel`: the questions of the command line, asked from Python.
 
-A model is a name, the path of a file, or what `load_model` gives; so is a machine. Options have the names and defaults
+A model is a name, the path of a file, or a result of `load_model`; so is a machine. Options have the names and defaults
 of the command line. Everything wrong with a question is raised as a `PerfmodelError`, never printed.
 """
 
@@ -56,7 +56,7 @@ class Options(TypedDict, total=False):
 
 
 class SearchOptions(Options, total=False):
-    """The same, and the sizes that axes have, or have at most: options of `recommend` and `sweep`."""
+    """The same, with fixed or maximum sizes of axes: options of `recommend` and `sweep`."""
 
     fix: Mapping[str, int] | str
     max: Mapping[str, int] | str
@@ -74,9 +74,9 @@ def recommend(
     uncertainty: bool = False,
     **options: Unpack[SearchOptions],
 ) -> Recommendation:
-    """Rank all grids of so many GPUs (or whole nodes) by the time of a step; `batch` is in sequences, of all together.
+    """Rank all grids of a number of GPUs (or whole nodes) by step time; `batch` is in sequences, for all GPUs together.
 
-    `tokens`: what to train on, such as "300B". `uncertainty`: how sure the order is.
+    `tokens`: the size of a training, such as "300B". `uncertainty`: how certain the order is.
     """
     question = _question(model, machine, batch, options, SearchOptions)
     wanted = None if tokens is None else option_values.tokens(tokens, "tokens")
@@ -89,9 +89,9 @@ def recommend(
 def explain(
     model: ModelLike, machine: MachineLike, *, grid: str | Layout, batch: int, **options: Unpack[Options]
 ) -> Answer:
-    """Every collective, memory term and equation of one grid, also of one that cannot run.
+    """Every collective, memory term and equation of one grid, even if it cannot run.
 
-    `grid`: "1x2x32x4", or a `Layout`, of which the sizes count: the rest is chosen as the options say.
+    `grid`: "1x2x32x4", or a `Layout`, of which only the sizes are used; the options decide the rest.
     """
     sizes = parse_grid(grid.text() if isinstance(grid, Layout) else str(grid))
     question = _question(model, machine, batch, options, Options)
@@ -108,7 +108,7 @@ def sweep(
     batch_per_gpu: float | None = None,
     **options: Unpack[SearchOptions],
 ) -> Answer:
-    """The best grid of each count of GPUs, with the same batch (strong scaling) or so many sequences per GPU (weak)."""
+    """The best grid of each count of GPUs, with the same batch (strong scaling) or the same batch per GPU (weak)."""
     counts = option_values.devices(gpus, "gpus")
     wanted = scaled_batch(batch, batch_per_gpu)
     question = _question(model, machine, wanted.any_of(counts), options, SearchOptions)
@@ -118,9 +118,9 @@ def sweep(
 
 
 def compare(measured: Measured, *, machine: MachineLike | None = None, model: ModelLike | None = None) -> Answer:
-    """Predictions beside measured steps: a file of `perfmodel run`, CSV, Parquet, or a pandas DataFrame.
+    """Predictions compared with measured steps: a file of `perfmodel run`, CSV, Parquet, or a pandas DataFrame.
 
-    `machine`, `model`: for all rows, instead of the columns. Rows that are left out are told in `problems`.
+    `machine`, `model`: for all rows, instead of the columns. `problems` says which rows were left out.
     """
     reading, known = _reading(measured, machine, model)
     found = comparing.compare(reading, **known)
@@ -167,7 +167,7 @@ def calibrate(
 
 
 def _base(machine: MachineLike) -> str:
-    """What a profile over this machine calls it; nothing where it is a record that no name leads to."""
+    """The base of a profile for this machine; empty for a loaded machine that is not shipped."""
     if isinstance(machine, Machine):
         return machine.name if machine.name in profiles.names() else ""
     return str(machine)
@@ -196,7 +196,7 @@ def machine_names() -> list[str]:
 def _question(
     model: ModelLike, machine: MachineLike, batch: int, options: Mapping[str, Any], known: type[Options]
 ) -> Question:
-    """The question with its options; one that does not exist is told with the nearest."""
+    """The question with its options; an unknown option is refused with the closest name."""
     names = sorted(known.__optional_keys__)  # type: ignore[attr-defined]
     for name in options:
         if name not in names:

@@ -199,7 +199,7 @@ def left_out(rows: list[Row], keep: Callable[[int, int], bool]) -> str:
         held = [row for row in mine if keep(counts.index(row.nodes), sizes.index(row.size))]
         table = _measured(held)
         for row in mine:
-            found = table.held(_path(row.machine, row.nodes, row.devices))
+            found = table.match(_path(row.machine, row.nodes, row.devices))
             if row not in held and len(found.rows) and table.sizes[0] <= row.size <= table.sizes[-1]:
                 errors.append(abs(float(found.override(0.0, row.size, float)) / row.seconds - 1))
     return f"{len(errors):5d}{100 * statistics.median(errors):9.1f}"

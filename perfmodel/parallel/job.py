@@ -37,7 +37,7 @@ class Workload:
         cls, model: Model, *, batch: int, sequence: int | None = None, settings: Settings | None = None
     ) -> "Workload":
         """A workload that no machine is named for; the sequence length is the model's own unless given."""
-        sized = (settings or Settings()).sized("bf16")
+        sized = (settings or Settings()).resolve("bf16")
         return Workload(model=model, batch=batch, sequence=_length(model, sequence), settings=sized)
 
     def accumulation(self, layout: Layout) -> Number:

@@ -1,4 +1,4 @@
-"""Values of options, given as text (the command line) or as Python values: both read to the same, or refused.
+"""Values of options, given as text (the command line) or as Python values: both are read alike, or refused.
 
 `name` is how the asker calls the option, so that a message names what was typed. No numpy: --help must be quick.
 """
@@ -20,7 +20,7 @@ _MOST_TOKENS = 10**18
 
 
 def whole(value: Any, name: str) -> int:
-    """A whole number; a float or a text is none, whatever it holds.
+    """A whole number; floats and text are refused, whatever they hold.
 
     >>> whole(256, "gpus")
     256
@@ -79,7 +79,8 @@ def assignments(given: str | Mapping[str, int], allowed: tuple[str, ...], name: 
         size = count(number, MAX_COUNT)
         if key not in allowed or size is None:
             raise UsageError(
-                f"{name} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} and a count of 1 to {MAX_COUNT}"
+                f"{name} {part!r}: wanted NAME=COUNT with a name of {', '.join(allowed)} "
+                f"and a count of 1 to {MAX_COUNT}"
             )
         if key in found:
             raise UsageError(f"{name} gives {key} twice")

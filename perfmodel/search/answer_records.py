@@ -14,7 +14,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.records import Record
 from perfmodel.search import layout_columns, result_columns, sweep_columns
-from perfmodel.search.columns import Answer, Placed, Scaled, at, record_of
+from perfmodel.search.columns import LayoutRow, ResultRow, SweepRow, at, record_of
 from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops
@@ -60,7 +60,7 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     }
 
 
-def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[Answer]:
+def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[ResultRow]:
     """The first rows of a ranking, as sources of the columns."""
     job, layouts, prediction = ranking.job, ranking.layouts, ranking.prediction
     rates = throughput(job, layouts, prediction, ranking.rate) if ranking.rate else None
@@ -68,7 +68,7 @@ def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[Answe
         step, training = at(prediction.step, row) or 0.0, None
         if tokens is not None:
             training = training_run(job, gpus=ranking.space.gpus, tokens=tokens, step=step)
-        yield Answer(
+        yield ResultRow(
             job=job,
             layout=layouts.take(row),
             prediction=prediction,
@@ -112,7 +112,7 @@ def explanation_record(explanation: Explanation) -> Record:
     """Everything about one grid."""
     job, layout, prediction, rate = explanation.job, explanation.layout, explanation.prediction, explanation.rate
     rates = throughput(job, layout, prediction, rate) if rate else None
-    answer = Answer(job=job, layout=layout, prediction=prediction, throughput=rates)
+    answer = ResultRow(job=job, layout=layout, prediction=prediction, throughput=rates)
     return (
         _job_record(job, int(layout.gpus))
         | record_of(result_columns.RESULT, answer)
@@ -184,12 +184,12 @@ def _job_record(job: Job, gpus: int) -> Record:
 
 
 def _layout_record(job: Job, layout: Layout) -> Record:
-    return record_of(layout_columns.LAYOUT, Placed(job=job, layout=layout))
+    return record_of(layout_columns.LAYOUT, LayoutRow(job=job, layout=layout))
 
 
 def sweep_record(job: Job, batch: Batch, found: Sequence[Point]) -> Record:
     """All counts as a record; efficiency is tokens per second per device relative to the first count with an answer."""
-    rows = [Scaled(job=job, point=point, result=_best(point)) for point in found]
+    rows = [SweepRow(job=job, point=point, result=_best(point)) for point in found]
     first = next((row.tokens_per_device for row in rows if row.tokens_per_device), None)
     return {
         "perfmodel_version": __version__,
@@ -213,5 +213,5 @@ def _best(point: Point) -> Record | None:
     return {key: value for key, value in best.items() if key != "rank"}
 
 
-def _point_record(scaled: Scaled) -> Record:
+def _point_record(scaled: SweepRow) -> Record:
     return record_of(sweep_columns.POINT, scaled) | (scaled.result or {})

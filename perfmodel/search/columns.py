@@ -76,7 +76,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: `value` takes the record of what it is computed from, an `Answer`, a `Placed` or a `Scaled`.
+    """One column: `value` takes the record of what it is computed from, an `ResultRow`, a `LayoutRow` or a `SweepRow`.
 
     The key ends in the unit, where there is one. `present`: whether a row has the key at all.
     """
@@ -91,7 +91,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class LayoutRow:
     """A grid and how it is run."""
 
     job: Job
@@ -99,7 +99,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Placed):
+class ResultRow(LayoutRow):
     """What the columns of a result are computed from.
 
     `prediction` and `throughput` are of one layout, or of many of which this is number `row`. `throughput` is None at
@@ -122,7 +122,7 @@ class Answer(Placed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaled:
+class SweepRow:
     """What the columns of one count of devices are computed from.
 
     `result`: its best grid as a record. `first`: tokens/s of a device at the first count that has an answer.

@@ -86,4 +86,4 @@ LAYOUT = (
         ),
     ),
 )
-"""Columns of a `Placed`: the grid and how it is run."""
+"""Columns of a `LayoutRow`: the grid and how it is run."""

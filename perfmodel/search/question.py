@@ -39,9 +39,9 @@ def as_is(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked about, and how the step is run and counted.
+    """A model on a machine, and how the step is run and counted.
 
-    `spelled`: how the asker calls an option, for messages. `fix` and `max`: sizes of axes, and their largest sizes.
+    `spelled`: how the user spells an option, for messages. `fix` and `max`: sizes of axes, and their largest sizes.
     """
 
     model: str | Path | Model
@@ -68,14 +68,14 @@ class Question:
     spelled: Callable[[str], str] = as_is
 
     def job(self) -> Job:
-        """The job, its files read."""
+        """The job; this reads the files."""
         batch, settings = whole(self.batch, self.spelled("batch")), self._settings()
         sequence = None if self.seq is None else whole(self.seq, self.spelled("seq"))
         machine = machine_of(self.machine)
         return Job.of(model_of(self.model), machine, batch=batch, sequence=sequence, settings=settings)
 
     def space(self, gpus: int, top: int) -> Space:
-        """What is searched."""
+        """The search space."""
         return Space(
             gpus=gpus,
             placements=NAMED_PLACEMENTS[self._chosen("placement", NAMED_PLACEMENTS)],
@@ -128,7 +128,7 @@ def _text(given: str | Path, name: str) -> str:
 
 
 def device_count(machine: Machine, gpus: int | None, nodes: int | None, spelled: Callable[[str], str] = as_is) -> int:
-    """Devices asked for, by their number or by that of whole nodes."""
+    """The number of devices, given directly or in whole nodes."""
     if (gpus is None) == (nodes is None):
         raise UsageError(f"give either {spelled('gpus')} or {spelled('nodes')}")
     name, given, unit = ("nodes", nodes, machine.node_devices) if gpus is None else ("gpus", gpus, 1)
@@ -139,7 +139,7 @@ def device_count(machine: Machine, gpus: int | None, nodes: int | None, spelled:
 
 
 def scaled_batch(whole_batch: int | None, per_gpu: float | None, spelled: Callable[[str], str] = as_is) -> Batch:
-    """The batch of a sweep: the same for every count, or so many sequences per GPU."""
+    """The batch of a sweep: the same for every count, or a number of sequences per GPU."""
     try:
         return Batch(whole_batch, per_gpu)
     except (UsageError, TypeError):

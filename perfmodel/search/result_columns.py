@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from perfmodel.records import Record
-from perfmodel.search.columns import Answer, Column, Context, Place
+from perfmodel.search.columns import Column, Context, Place, ResultRow
 from perfmodel.search.layout_columns import LAYOUT
 from perfmodel.search.terms import TERMS, by_column
 
@@ -21,30 +21,30 @@ def _below_full(context: Context) -> bool:
     return context.fidelity != "full"
 
 
-def _ranked(answer: Answer) -> bool:
+def _ranked(answer: ResultRow) -> bool:
     return answer.row is not None
 
 
-def _trained(answer: Answer) -> bool:
+def _trained(answer: ResultRow) -> bool:
     return answer.training is not None
 
 
-def _throughput(name: str) -> Callable[[Answer], float | None]:
+def _throughput(name: str) -> Callable[[ResultRow], float | None]:
     """A figure that follows from the step time; None at paper fidelity, which models no computation."""
     return lambda answer: answer.at(getattr(answer.throughput, name)) if answer.throughput else None
 
 
-def _training(name: str) -> Callable[[Answer], float]:
+def _training(name: str) -> Callable[[ResultRow], float]:
     """A figure of the training on the given number of tokens."""
     return lambda answer: getattr(answer.training, name)
 
 
-def _terms(answer: Answer, of: Any) -> Record:
+def _terms(answer: ResultRow, of: Any) -> Record:
     """All fields of a record of terms."""
     return {term.name: answer.at(getattr(of, term.name)) for term in fields(of)}
 
 
-def _tokens_per_s(answer: Answer) -> float | None:
+def _tokens_per_s(answer: ResultRow) -> float | None:
     step = answer.step
     known = step and answer.prediction.compute is not None
     return answer.job.batch * answer.job.sequence / step if step and known else None
@@ -274,4 +274,4 @@ RESULT = (
     *_DERIVED,
     *_TRAINING,
 )
-"""Columns of an `Answer`: one grid, in a ranking or explained."""
+"""Columns of an `ResultRow`: one grid, in a ranking or explained."""

@@ -1,10 +1,10 @@
 """The columns of a device count, declared once; in a row those of its best grid (`result_columns`) follow."""
 
-from perfmodel.search.columns import Column, Place, Scaled
+from perfmodel.search.columns import Column, Place, SweepRow
 from perfmodel.search.terms import largest_term, limit
 
 
-def _efficiency(scaled: Scaled) -> float | None:
+def _efficiency(scaled: SweepRow) -> float | None:
     here, first = scaled.tokens_per_device, scaled.first
     return here / first if here and first else None
 
@@ -89,4 +89,4 @@ POINT = (
         places=(Place(table="sweep", at=130, heading="most\nsent", kind="term"),),
     ),
 )
-"""Columns of a `Scaled`: one device count of a sweep."""
+"""Columns of a `SweepRow`: one device count of a sweep."""
