@@ -18,8 +18,8 @@ from perfmodel.machines import profiles
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel import option_values
+from perfmodel.parallel.choices import Recompute, WeightCache
 from perfmodel.parallel.layout import Layout, parse_grid
-from perfmodel.parallel.settings import Recompute, WeightCache
 from perfmodel.search import answer_records, scaling
 from perfmodel.search import explain as explaining
 from perfmodel.search.question import Question, device_count, machine_of, model_of, scaled_batch

@@ -9,7 +9,7 @@ import typer
 
 from perfmodel.errors import UsageError
 from perfmodel.parallel import axes
-from perfmodel.parallel.settings import OPTIMIZERS, OVERLAPS
+from perfmodel.parallel.choices import OPTIMIZERS, OVERLAPS
 
 
 class Format(StrEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.parallel.settings import AXONN_OVERLAPS
+from perfmodel.parallel.choices import AXONN_OVERLAPS
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import AxisLimits
 from perfmodel_cli.texts import spelled

@@ -12,9 +12,9 @@ from perfmodel.jobscripts.request import Request, Run
 from perfmodel.machines import allocation
 from perfmodel.machines.machine import Machine
 from perfmodel.machines.scheduler import Scheduler
+from perfmodel.parallel.choices import MAX_COUNT
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import MAX_COUNT
 from perfmodel.search import no_answer
 from perfmodel.search.explain import explain
 from perfmodel.search.search import Space

@@ -11,10 +11,10 @@ from perfmodel.errors import UsageError
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, shared_steps
 from perfmodel.jobscripts.request import Run, vendor
 from perfmodel.models.model import Transformer
+from perfmodel.parallel.choices import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 
 _DEEPSPEED_FILE = "deepspeed-{grid}.json"
 _MEGATRON_FULL = ("--recompute-granularity=full", "--recompute-method=uniform", "--recompute-num-layers=1")

@@ -7,9 +7,9 @@ from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.jobscripts.request import one_device_each, vendor
 from perfmodel.machines.machine import Machine
 from perfmodel.parallel.axes import AXONN, PAPER, Placement
+from perfmodel.parallel.choices import MAX_COUNT, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import MAX_COUNT, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank
 

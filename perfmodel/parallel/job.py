@@ -9,8 +9,9 @@ from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel.axes import BATCH_GROUP, TENSOR_GROUP
+from perfmodel.parallel.choices import MAX_COUNT
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import CONTENTION, HOST_TIME, MAX_COUNT, ResolvedSettings, Settings
+from perfmodel.parallel.settings import CONTENTION, HOST_TIME, ResolvedSettings, Settings
 from perfmodel.units import Count, Number
 
 

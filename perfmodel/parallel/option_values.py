@@ -11,7 +11,7 @@ from typing import Any
 
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.parallel.axes import MAX_DEVICES
-from perfmodel.parallel.settings import MAX_COUNT, OVERLAPS
+from perfmodel.parallel.choices import MAX_COUNT, OVERLAPS
 from perfmodel.units import count, parse
 
 _THOUSANDS = {"": 0, "k": 1, "M": 2, "B": 3, "G": 3, "T": 4}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.units import Number
 
 _FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")

@@ -8,18 +8,8 @@ from typing import Literal
 from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype
+from perfmodel.parallel.choices import AXONN_OVERLAPS, OPTIMIZERS, Overlap
 from perfmodel.units import GIBI, KIBI, parse
-
-Recompute = Literal["none", "selective", "full"]
-WeightCache = Literal["none", "forward", "all"]
-
-# Communication that overlaps computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient with the
-# weight gradient's product, reduce-scatters with the rest of the backward pass, gathers with the layer before.
-Overlap = Literal["all-reduce", "reduce-scatter", "all-gather", "data"]
-OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather", "data")
-# AxoNN overlaps the first three; "data" sends each layer's gradient over data as soon as the last micro-step has
-# computed it.
-AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
 
 # Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, including its own work between kernels. Fitted to
 # vTrain's runs of one sequence per micro-step on 2 A100, hidden 1024: 3.00 ms per layer of 72 kernels, 3.33 ms of 78.
@@ -28,35 +18,6 @@ HOST_TIME = parse("42 us", "s")
 # Seconds lost per second of overlap between computation and communication.
 # arXiv 2502.08145, fig. 5: computation takes 12.38 s with 4.8 s of communication beside it, 11.83 s alone.
 CONTENTION = 0.115
-
-# A layout holds these as indices, so that one array can mix them.
-RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
-WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
-
-MAX_COUNT = 2**40
-"""The largest batch, sequence length or other count that is accepted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """Bytes per parameter of optimizer state, the accumulated gradient, and the fp32 master copy in the state."""
-
-    state: float
-    gradient: float
-    copy: float = 4
-
-
-# Mixed precision AdamW: fp32 master copy, two moments; gradients accumulate in fp32.
-OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
-    {
-        "adamw": Optimizer(state=12, gradient=4),
-        "adamw-bf16-gradients": Optimizer(state=12, gradient=2),
-        "adamw-8bit": Optimizer(state=6, gradient=4),
-        "adamw-pure-bf16": Optimizer(state=4, gradient=2, copy=0),
-        "sgd-momentum": Optimizer(state=8, gradient=4),
-        "sgd": Optimizer(state=4, gradient=4),
-    }
-)
 
 
 # Bytes of gradients per all-reduce over data. On 2 to 64 A100 of Perlmutter NCCL's all-reduce reaches 67 to 98 % of its

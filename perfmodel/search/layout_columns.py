@@ -1,8 +1,8 @@
 """The columns that give the grid of a row and how it is run, declared once."""
 
 from perfmodel.parallel.axes import AXES, LISTED
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import PLACEMENTS
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.columns import Column, Context, Place
 
 

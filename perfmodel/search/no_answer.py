@@ -9,11 +9,11 @@ from perfmodel.errors import NoGridError
 from perfmodel.machines.allocation import count_problem, device_total
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_AXES, BATCH_GROUP, MAX_DEVICES, TENSOR_AXES
+from perfmodel.parallel.choices import MAX_COUNT
 from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import BATCH, FIXED, MEMORY, MICRO_BATCH, Bound, Divides, Rule, first_broken, grid_rules
-from perfmodel.parallel.settings import MAX_COUNT
 from perfmodel.parallel.sharding import sharded_parameters
 from perfmodel.search.search import Ranking, Space, rank
 from perfmodel.step.memory import capacity

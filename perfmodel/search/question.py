@@ -16,10 +16,11 @@ from perfmodel.machines import profiles
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel.axes import AXES, MAX_DEVICES
+from perfmodel.parallel.choices import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS
 from perfmodel.parallel.option_values import assignments, choice, count_or_any, number, overlaps, seconds, whole
-from perfmodel.parallel.settings import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.parallel.settings import Settings
 from perfmodel.search.scaling import Batch
 from perfmodel.search.search import Space
 

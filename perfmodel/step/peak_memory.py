@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.sharding import block_repeats, linear_weights
 from perfmodel.step.activations import (
     BytesPerToken,

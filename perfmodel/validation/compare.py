@@ -15,10 +15,11 @@ from perfmodel.machines.machine import Dtype, DtypeRates, Machine
 from perfmodel.models.model import Model, Transformer
 from perfmodel.models.scaling import scaled
 from perfmodel.parallel.axes import AXES
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
 from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import step_time

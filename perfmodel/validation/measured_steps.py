@@ -10,7 +10,7 @@ from perfmodel.errors import FileProblems, PerfmodelError, nearest
 from perfmodel.machines.collective_times import Operation
 from perfmodel.machines.machine import Dtype
 from perfmodel.parallel.axes import AXES, AXONN, KINDS
-from perfmodel.parallel.settings import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap
+from perfmodel.parallel.choices import OPTIMIZERS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap
 
 # Every column with what it holds: the documentation, the check of a file's heading, and the message are made of this.
 COLUMNS: Mapping[str, str] = MappingProxyType(

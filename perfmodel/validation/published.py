@@ -13,18 +13,10 @@ from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.machines import profiles
 from perfmodel.models.model import Transformer, closed_form_flops
 from perfmodel.parallel.axes import AXES
+from perfmodel.parallel.choices import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Overlap, Recompute, WeightCache
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import (
-    AXONN_OVERLAPS,
-    CONTENTION,
-    RECOMPUTES,
-    WEIGHT_CACHES,
-    Overlap,
-    Recompute,
-    Settings,
-    WeightCache,
-)
+from perfmodel.parallel.settings import CONTENTION, Settings
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict
 from perfmodel.step.prediction import Prediction

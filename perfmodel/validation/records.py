@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import PLACEMENTS
-from perfmodel.parallel.settings import CONTENTION, RECOMPUTES, WEIGHT_CACHES
+from perfmodel.parallel.settings import CONTENTION
 from perfmodel.validation.blame import verdict
 from perfmodel.validation.calibration import Calibration, Fitted
 from perfmodel.validation.collectives import Key, Term, parts, terms

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 import perfmodel_cli
+from machines import machine
 from perfmodel.errors import UsageError
 from perfmodel_cli.option_groups import AxisLimits, DeviceCount, StepCounts, asks, values
 
@@ -61,10 +62,10 @@ def test_a_filled_group_knows_its_options_by_the_names_of_the_command_line():
 
 
 def test_a_count_of_devices_is_given_in_one_way():
-    assert DeviceCount(gpus=6).of(4) == 6
-    assert DeviceCount(nodes=6).of(4) == 24
+    assert DeviceCount(gpus=6).of(machine(4)) == 6
+    assert DeviceCount(nodes=6).of(machine(4)) == 24
     with pytest.raises(UsageError, match="either --gpus or --nodes"):
-        DeviceCount().of(4)
+        DeviceCount().of(machine(4))
 
 
 def test_no_option_is_declared_twice_in_the_same_words():

@@ -10,8 +10,8 @@ from job_requests import DEVICES, asked, plan, question, told
 from perfmodel.errors import UsageError
 from perfmodel.jobscripts import flags
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, problem
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 
 GRID = Layout(x=2, y=4, z=8, data=1, micro_batch=4)
 

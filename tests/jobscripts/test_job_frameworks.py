@@ -11,9 +11,9 @@ from perfmodel.errors import NoGridError, PerfmodelError, UsageError
 from perfmodel.jobscripts import build
 from perfmodel.jobscripts.frameworks import FRAMEWORKS, nearest, problem
 from perfmodel.parallel.axes import AXES
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space
 
 EXPRESSED = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 
 # All-gathers of a block's weights in a micro-step: for every pass, for every forward pass, once.
 GATHERS = {"none": (2, 1, 1), "selective": (2, 1, 1), "full": (3, 2, 1)}

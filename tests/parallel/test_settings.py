@@ -8,9 +8,10 @@ from machines import figure, gpt, job, linears, machine
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.machines.machine import DtypeRates
 from perfmodel.models.layers import Linear
+from perfmodel.parallel.choices import OPTIMIZERS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import CONTENTION, HOST_TIME, OPTIMIZERS, Settings
+from perfmodel.parallel.settings import CONTENTION, HOST_TIME, Settings
 from perfmodel.step.memory import memory_per_device
 from perfmodel.step.traffic import traffic
 

@@ -14,10 +14,10 @@ from perfmodel.costs.straddling import fewest_members
 from perfmodel.machines import profiles
 from perfmodel.models.model import Block, Model
 from perfmodel.numerics import divisors
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import factorizations, placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.flops import compute_time
 from perfmodel.step.memory import Memory, memory_per_device

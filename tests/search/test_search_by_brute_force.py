@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine
 from perfmodel.models.layers import Activation, Attention, Embedding, Head, Linear, Norm
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict
 

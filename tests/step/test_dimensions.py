@@ -12,9 +12,9 @@ from perfmodel.costs.gemm import GemmRate
 from perfmodel.costs.ring import all_gather, all_reduce, reduce_scatter
 from perfmodel.models import model
 from perfmodel.parallel import settings
+from perfmodel.parallel.choices import Optimizer
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import Optimizer
 from perfmodel.step import activations, layer_traffic, peak_memory
 from perfmodel.step import traffic as sending
 from perfmodel.step.flops import compute_time, hardware_flops, model_flops

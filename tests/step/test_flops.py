@@ -12,9 +12,9 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import DtypeRates
 from perfmodel.models.model import closed_form_flops
+from perfmodel.parallel.choices import RECOMPUTES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import RECOMPUTES
 from perfmodel.step.flops import compute_time, hardware_flops, model_flops, utilization
 
 NONE, SELECTIVE, FULL = range(len(RECOMPUTES))

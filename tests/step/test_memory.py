@@ -10,11 +10,12 @@ from perfmodel import models
 from perfmodel.machines import profiles
 from perfmodel.models.layers import Activation, Attention, Embedding, Head, Linear, Norm
 from perfmodel.models.model import Block, Model, Transformer
+from perfmodel.parallel.choices import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.parallel.settings import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES, ResolvedSettings, Settings
+from perfmodel.parallel.settings import ResolvedSettings, Settings
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.activations import BytesPerToken, block_activations
 from perfmodel.step.memory import Memory, capacity, memory_per_device

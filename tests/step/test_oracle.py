@@ -15,10 +15,10 @@ from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.costs.straddling import fewest_members, sharing
 from perfmodel.models.layers import Linear
 from perfmodel.numerics import divisors
+from perfmodel.parallel.choices import WEIGHT_CACHES
 from perfmodel.parallel.enumeration import factorizations, placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.ranks import groups, rank_array
-from perfmodel.parallel.settings import WEIGHT_CACHES
 from perfmodel.step.traffic import traffic
 from rings import Ring, over
 

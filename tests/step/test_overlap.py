@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from machines import EVERY_SHAPE, gpt, machine
 from perfmodel import models
 from perfmodel.machines import profiles
+from perfmodel.parallel.choices import OVERLAPS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
-from perfmodel.parallel.settings import OVERLAPS, Settings
+from perfmodel.parallel.settings import Settings
 from perfmodel.step.layer_units import block_units, computation
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time

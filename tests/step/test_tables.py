@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from machines import GOLDEN, gpt, job
 from perfmodel.machines import profiles
 from perfmodel.numerics import divisors
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.traffic import communication_time, traffic

@@ -7,9 +7,10 @@ import pytest
 
 from machines import four_layers, golden, gpt, job, linears, machine, script_machine
 from perfmodel.models.layers import Linear
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
-from perfmodel.parallel.settings import BUCKET, RECOMPUTES, WEIGHT_CACHES
+from perfmodel.parallel.settings import BUCKET
 from perfmodel.step.links import links
 from perfmodel.step.traffic import communication_time, ring_latency, traffic
 

@@ -9,9 +9,10 @@ from perfmodel import models
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.machines import profiles
 from perfmodel.numerics import kendall, ranks, spearman
+from perfmodel.parallel.choices import AXONN_OVERLAPS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import AXONN_OVERLAPS, Settings
+from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict
 from perfmodel.validation import compare, published, step_files

@@ -10,7 +10,7 @@ import typer
 from perfmodel.errors import UsageError
 from perfmodel.parallel import option_values
 from perfmodel.parallel.axes import FORM, Shape
-from perfmodel.parallel.settings import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Settings
+from perfmodel.parallel.choices import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import StepCounts
 
@@ -172,6 +172,7 @@ class RunQuestion:
     def _asked(self, gpus: int) -> dict[str, Any]:
         """What is trained and how."""
         from perfmodel.launch.processes.experiment import model_of
+        from perfmodel.parallel.settings import Settings
 
         overlap = option_values.overlaps(self.overlap, "--overlap")
         return {

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from perfmodel.launch.dryrun.step import DryRun
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.records import plain
 from perfmodel.step.flops import product_flops
 from perfmodel.step.memory import memory_per_device

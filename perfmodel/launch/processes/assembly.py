@@ -8,8 +8,8 @@ from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.plan import Plan
 from perfmodel.launch.training.training import Trainer, Training
 from perfmodel.models.model import Embedding
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Workload
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 
 
 def trainer(

@@ -13,10 +13,11 @@ from perfmodel.machines.machine import TRAINING_DTYPES
 from perfmodel.models.model import Embedding, Model
 from perfmodel.models.scaling import scaled
 from perfmodel.parallel.axes import Shape
+from perfmodel.parallel.choices import OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
 from perfmodel.parallel.job import Workload
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
-from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES, Recompute, Settings, WeightCache
+from perfmodel.parallel.settings import Settings
 from perfmodel.step.flops import model_flops
 
 AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 on processors

@@ -7,11 +7,11 @@ import numpy as np
 
 from perfmodel import schema
 from perfmodel.errors import FileProblems, NoGridError, PerfmodelError, UsageError
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import each_placed, shapes
 from perfmodel.parallel.job import Job, Workload
 from perfmodel.parallel.layout import Layout, parse_grid
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
-from perfmodel.parallel.settings import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.search import no_answer
 from perfmodel.search.search import Space
 

@@ -7,7 +7,7 @@ import torch
 from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.schedule import Schedule
 from perfmodel.launch.training.tuner import Products
-from perfmodel.parallel.settings import AXONN_OVERLAPS, Overlap, Recompute, WeightCache
+from perfmodel.parallel.choices import AXONN_OVERLAPS, Overlap, Recompute, WeightCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import torch
 
 from perfmodel.launch.training.groups import Axis, Pending
 from perfmodel.launch.training.parameters import Weight
-from perfmodel.parallel.settings import AXONN_OVERLAPS, Overlap, WeightCache
+from perfmodel.parallel.choices import AXONN_OVERLAPS, Overlap, WeightCache
 
 # A forward pass that will be run again keeps nothing for the backward pass; "again" is that second forward pass.
 Pass = Literal["forward", "first", "again", "backward"]

@@ -14,9 +14,9 @@ from perfmodel.launch.training.groups import Axis, Grid
 from perfmodel.launch.training.parameters import hold
 from perfmodel.launch.training.plan import Plan
 from perfmodel.models import load
+from perfmodel.parallel.choices import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
-from perfmodel.parallel.settings import OVERLAPS, RECOMPUTES, WEIGHT_CACHES
 
 AXONN, PAPER = 0, 1
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

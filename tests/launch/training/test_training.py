@@ -10,9 +10,9 @@ from gloo.trained import BATCH, deviations, sent, source, trainer
 from perfmodel.errors import UsageError
 from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.tokens import batches
+from perfmodel.parallel.choices import OVERLAPS
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import OVERLAPS
 
 CHOICES = list(product(("gpt", "llama"), (1, 3), (None, 0.05), (OVERLAPS, (), ("data",), OVERLAPS[:3])))
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}

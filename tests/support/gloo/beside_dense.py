@@ -12,8 +12,8 @@ from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.parameters import Weight, hold
 from perfmodel.launch.training.plan import Plan
 from perfmodel.models.model import Transformer
+from perfmodel.parallel.choices import OVERLAPS
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import OVERLAPS
 
 SEQUENCES, POSITIONS, VOCABULARY = 24, 6, 50  # three micro-steps of a sequence for each of 8 ranks
 _GPT = Transformer(

@@ -9,8 +9,8 @@ from perfmodel.launch.training.plan import Plan
 from perfmodel.launch.training.tokens import TokenFile, batches
 from perfmodel.launch.training.training import Trainer, Training
 from perfmodel.models.model import Transformer
+from perfmodel.parallel.choices import OVERLAPS
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import OVERLAPS
 
 BYTES, LENGTH, BATCH = 256, 32, 8
 GPT = Transformer(layers=1, hidden=32, heads=4, vocabulary=BYTES, sequence=LENGTH, learned_positions=LENGTH)
