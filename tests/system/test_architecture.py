@@ -24,7 +24,7 @@ PREFIXES = {1000.0**n for n in range(1, 9)} | {1024.0**n for n in range(1, 9)} |
 # Where such a number counts something that has no unit.
 COUNTS = {
     ("machine.py", 1024): "the most devices that a node may have",
-    ("settings.py", 2.0**40): "the most that a batch or another count may be",
+    ("choices.py", 2.0**40): "the most that a batch or another count may be",
     ("option_values.py", 10.0**18): "the most tokens that a training may have",
     ("option_values.py", 1000.0): "from one prefix of a count of tokens to the next",
     ("search.py", 1e-12): "a relative difference that is rounding",
