@@ -298,7 +298,7 @@ def test_only_gelu_multi_head_tied_decoders_with_biases_are_gpts():
         ),
         (
             lambda: Transformer(layers=1, hidden=9, heads=3, vocabulary=1, sequence=1, norms=3),
-            "norms is 3, wanted 1, 2 or 4 a block",
+            "norms is 3, wanted 1, 2 or 4 per block",
         ),
         (lambda: Transformer(layers=0, hidden=9, heads=3, vocabulary=1, sequence=1), "layers is 0, wanted"),
         (

@@ -46,7 +46,7 @@ def test_counts_without_an_answer_are_rows_with_the_reason():
     rows = answers([5, 4, 2], Batch(whole=6), fixed={"y": 4})["points"]
     assert ["grid" in row for row in rows] == [False, True, False]
     assert "2 is no multiple of y 4" in rows[2]["reason"]
-    assert "make no whole batch" in answers([3], Batch(per_device=0.5))["points"][0]["reason"]
+    assert "give no whole batch" in answers([3], Batch(per_device=0.5))["points"][0]["reason"]
 
 
 @pytest.mark.parametrize("given", [{}, {"whole": 8, "per_device": 1.0}, {"whole": 0}, {"per_device": -1.0}])
