@@ -44,7 +44,7 @@ def permission(container: str, room: str) -> str:
         others = [name for name in below if name in rooms(container)]
         return f"It may import the rooms {_list(others)}, and the base modules." if others else _BASE_ALONE
     inside = _INSIDE[container]
-    return f"Of the {inside} it may import {_list(below)}." if below else f"Of the {inside} it may import nothing else."
+    return f"Within the {inside} it may import {_list(below)}." if below else f"Within the {inside} it may import nothing else."
 
 
 def _list(names: list[str]) -> str:
@@ -71,7 +71,7 @@ def library() -> str:
     doors = _files([_FOLDERS[LIBRARY] / f"{name}.py" for name in ("__init__", *above)])
     base = _files([_FOLDERS[LIBRARY] / f"{name}.py" for name in alone if name not in above])
     front = ["### Above the rooms", "What `import perfmodel` gives.", doors]
-    return "\n\n".join([*front, *parts, "### Base modules", "They know nothing of training.", base])
+    return "\n\n".join([*front, *parts, "### Base modules", "They do not depend on the subject of training.", base])
 
 
 def program() -> str:

@@ -59,14 +59,14 @@ def machines() -> str:
     """One line a shipped machine."""
     rows = [_machine(profiles.load(name)) for name in profiles.names()]
     return table(
-        ["name", "device", "dense bf16", "memory", "devices a node", "fabric", "NICs a node", "bandwidths"], rows
+        ["name", "device", "dense bf16", "memory", "devices per node", "fabric", "NICs per node", "bandwidths"], rows
     )
 
 
 def _machine(machine: Machine) -> list[str]:
     device, fabric, network = machine.device, machine.fabric, machine.network
     peak = next((f"{show(rate.value, 'flop/s')}{note}" for rate, note in _peaks(machine) if rate), "")
-    pair = f" {show(fabric.pair_bandwidth.value, 'B/s')} a pair" if fabric.pair_bandwidth else ""
+    pair = f" {show(fabric.pair_bandwidth.value, 'B/s')} per pair" if fabric.pair_bandwidth else ""
     nics = _nics(network)
     devices = str(machine.node_devices) + (
         f" ({machine.domain} joined)" if machine.domain > machine.node_devices else ""

@@ -24,7 +24,7 @@ def presets() -> str:
         model = models.load(name)
         flops = units.show(model.forward_flops(model.sequence) / model.sequence, "flop")
         rows.append([f"`{name}`", f"{model.parameters:,}", flops, str(model.sequence), PRESETS[name].source])
-    return table(["name", "parameters", "a token forward", "sequence", "source"], rows, numbers_right=True)
+    return table(["name", "parameters", "FLOPs per token, forward", "sequence", "source"], rows, numbers_right=True)
 
 
 def keys() -> str:
