@@ -1,4 +1,4 @@
 """Pictures drawn with matplotlib.
 
-Of the program it may import texts.
+Within the program it may import texts.
 """

@@ -1,4 +1,4 @@
 """The layers of a decoder, each split over a grid.
 
-Of the launcher it may import training.
+Within the launcher it may import training.
 """

@@ -3,5 +3,5 @@
 `points` says what is measured and how far sizes grow, `worker` measures it on each rank and appends a line for each
 result, `lines` reads them back, `profile` makes a profile of them. `benches`, `hardware` and `worker` need torch.
 
-Of the launcher it may import processes, layers and training.
+Within the launcher it may import processes, layers and training.
 """

@@ -1,4 +1,4 @@
 """The processes that run grids, one for each rank: started, watched, timed and ended.
 
-Of the launcher it may import layers and training.
+Within the launcher it may import layers and training.
 """
