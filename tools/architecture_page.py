@@ -44,7 +44,11 @@ def permission(container: str, room: str) -> str:
         others = [name for name in below if name in rooms(container)]
         return f"It may import the rooms {_list(others)}, and the base modules." if others else _BASE_ALONE
     inside = _INSIDE[container]
-    return f"Within the {inside} it may import {_list(below)}." if below else f"Within the {inside} it may import nothing else."
+    return (
+        f"Within the {inside} it may import {_list(below)}."
+        if below
+        else f"Within the {inside} it may import nothing else."
+    )
 
 
 def _list(names: list[str]) -> str:

@@ -24,7 +24,7 @@ _CODE = re.compile(r"`[^`]*`")
 _ABBREVIATED = r"(?<!\bEq)(?<!\bEqs)(?<!\beqs)(?<!\bfig)(?<!\bFig)(?<!\bal)(?<!\bvs)"
 _END = re.compile(rf"{_ABBREVIATED}[.!?]['\")*]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
 _COUNTS = (
-    r"(?:[kKMGT]i?B|[GMTP]?flop|B|s|GiB|Gbit/s|bytes?|seconds?|hours?|tokens?|sequences?|samples|calls?|steps?|kernels?"
+    r"(?:(?:[kKMGTP]i?)?(?:B|bit|flop)(?:/s)?|s|bytes?|seconds?|hours?|tokens?|sequences?|samples|calls?|steps?|kernels?"
     r"|FLOPs?|parameters|elements?|numbers?|ranks?|devices|GPUs|nodes|NICs|cores?|processors|tasks|words|norms?|bits"
     r"|positions|rows|files?|buckets|messages|rings?|jobs?|grids?|lines?|dies|gathers|micro-steps|micro-batch(?:es)?)"
 )
@@ -74,3 +74,21 @@ def test_sentences_are_short(page):
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_rates_and_counts_say_per(page):
     assert a_for_per(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_long_sentence_is_found_and_code_and_tables_are_not():
+    long = " ".join(["Word"] * (WORDS + 1))
+    page = f"Eq. 7 is short. {long}.\n\n```text\n{long}\n```\n\n| {long} |\n\n    {long}\n\n- `{long}` is one word."
+    assert long_sentences(page) == [f"{WORDS + 1} words: {long}."]
+
+
+@pytest.mark.parametrize(
+    "said", ["bytes a device", "tokens a second", "2048 sequences\na step", "| calls a step |", "25 GB/s a node"]
+)
+def test_a_for_per_is_found(said):
+    assert len(a_for_per(f"It sends {said} or so.")) == 1
+
+
+@pytest.mark.parametrize("said", ["bytes per device", "a step sends a row", "it gives ranks a device that is idle"])
+def test_other_articles_are_left_alone(said):
+    assert a_for_per(f"Here {said}.") == []
