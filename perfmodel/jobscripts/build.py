@@ -1,4 +1,4 @@
-"""From a question, an allocation and some grids to the records of jobs, everything checked on the way."""
+"""From a question, an allocation and some grids to the records of jobs, with everything checked."""
 
 import re
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from perfmodel.search.search import Space
 from perfmodel.step.predict import step_time
 
 Mode = Literal["one", "array", "many"]
-_SHARE_OF_TIME = 0.9  # of the job for its grids together: the rest is for start and end
+_SHARE_OF_TIME = 0.9  # share of the job's time for all its grids; the rest is for start and end
 _MOST_RUNS = 500
 _LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """What is asked of the scheduler, as the user wrote it."""
+    """What is requested from the scheduler, as the user wrote it."""
 
     time: str
     account: str = ""
@@ -43,7 +43,7 @@ class Allocation:
 
 
 def chosen(job: Job, space: Space, launcher: str, grid: Layout) -> Layout:
-    """A grid with its best settings; raise where it cannot run, or the framework cannot express it."""
+    """A grid with its best settings; raises where it cannot run, or the framework cannot express it."""
     framework = FRAMEWORKS[launcher]
     frameworks.refuse_device(framework, job)
     space = frameworks.suited(framework, job, space)
@@ -78,7 +78,7 @@ def fastest(job: Job, space: Space, launcher: str) -> tuple[list[Layout], list[s
 
 
 def requests(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> list[Request]:
-    """The jobs: one for all grids, an array of one a grid, or one a grid."""
+    """The jobs: one for all grids, an array with one per grid, or one job per grid."""
     _check(plan, wish)
     groups = [[layout] for layout in layouts] if wish.mode == "many" else [layouts]
     return [_request(plan, group, wish) for group in groups]
@@ -107,7 +107,7 @@ def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Reque
 
 
 def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str) -> list[Run]:
-    """Jobs of an array may run at once, on file systems where two cannot add to one file: each has its own."""
+    """The runs of an array, each with its own file: they may run at once, where two cannot append to one file."""
     runs = []
     for number, layout in enumerate(layouts, start=1):
         path = PurePath(results)
@@ -117,13 +117,13 @@ def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str) -> list[R
 
 
 def _closing(plan: flags.Plan, results: str, wish: Allocation) -> tuple[str, ...]:
-    """What the job ends with, by the same program that measures."""
+    """The last commands of the job, run by the program that measures."""
     program = plan.program or FRAMEWORKS[plan.launcher].program
     return (*program, "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
 
 
 def _check_time(plan: flags.Plan, layouts: list[Layout], share: int) -> None:
-    """Each grid's steps have to fit into its part of the time, by what is predicted of them."""
+    """Check that each grid's steps, as predicted, fit into its share of the time."""
     steps = plan.steps + plan.warmup
     for layout in layouts:
         step = float(step_time(plan.job, layout))
@@ -192,5 +192,5 @@ def _title(job: Job, gpus: int) -> str:
 
 
 def _name(model: str) -> str:
-    """A model's name as a scheduler takes it."""
+    """A model's name in a form that schedulers accept."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", model).strip("-._") or "perfmodel"

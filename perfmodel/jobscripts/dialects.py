@@ -1,8 +1,8 @@
-"""How schedulers are spoken to: directives, the start of the ranks, and what tells a rank who it is.
+"""The syntax of schedulers: directives, the start of the ranks, and the variables that identify a rank.
 
-What tells a rank who it is was read for PALS in HPE's pals.h of 2023 and in argonne-lcf/user-guides commit 40eaa57 (its
-PyTorch page), for Flux in flux-environment(7) and flux-hostlist(1) of flux-core commits 0a619ef and 520eae5, and for
-jsrun with the look-up of Summit's hosts in axonn-ai/axonn, run_vgg.sh, and NERSC/sc22-dl-tutorial.
+Sources of the variables that identify a rank. PALS: HPE's pals.h of 2023 and argonne-lcf/user-guides commit 40eaa57
+(its PyTorch page). Flux: flux-environment(7) and flux-hostlist(1) of flux-core commits 0a619ef and 520eae5. jsrun and
+the look-up of Summit's hosts: axonn-ai/axonn, run_vgg.sh, and NERSC/sc22-dl-tutorial.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +16,9 @@ from perfmodel.jobscripts.request import Line, Request
 class Dialect:
     """One scheduler.
 
-    `start` are lines before anything else; `first_host` is a command that prints it; `rank` and `local_rank` are what
-    the launcher tells a rank, empty where it sets torch's own variables; `index` numbers the jobs of an array from 1.
+    `start` are lines before anything else; `first_host` is a command that prints the first host; `rank` and
+    `local_rank` are the launcher's variables, empty where it sets torch's own; `index` numbers the jobs of an array
+    from 1.
     """
 
     title: str

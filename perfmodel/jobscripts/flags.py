@@ -1,6 +1,6 @@
 """The command that each rank starts: a grid and its settings in the flags of a framework.
 
-Names and meanings of flags were read where `frameworks.FRAMEWORKS` says, and elsewhere where a comment does.
+The names and meanings of flags are from the sources in `frameworks.FRAMEWORKS`, or those cited in comments.
 """
 
 import json
@@ -27,9 +27,9 @@ _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is run on every grid alike. `model` and `machine` are as the user named them.
+    """What is the same for every grid. `model` and `machine` are as the user named them.
 
-    `seconds`: what a grid may take; `shared`: others of the same job wait for it to end.
+    `seconds`: time limit of a grid; `shared`: other grids of the same job wait for it to end.
     """
 
     launcher: str
@@ -45,7 +45,7 @@ class Plan:
 
 
 def run(plan: Plan, layout: Layout, results: str) -> Run:
-    """The run of one grid; `results` is the file that it adds what it measures to."""
+    """The run of one grid; `results` is the file to which it appends its measurements."""
     framework = FRAMEWORKS[plan.launcher]
     if framework.needs and not plan.arguments:
         raise UsageError(f"--launcher {plan.launcher} needs --arguments with {framework.needs}")
@@ -75,7 +75,7 @@ def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
     overlap = ",".join(kind for kind in OVERLAPS if kind in job.settings.overlap) or "none"
     placement = next(name for name in ("axonn", "paper") if int(layout.placement) in NAMED_PLACEMENTS[name])
     backend = "gloo" if vendor(job.machine) == "CPU" else "nccl"
-    dtype = ("--dtype=fp32",) if job.dtype == "fp16" else ()  # run's own choice on GPUs is bf16, which these lack
+    dtype = ("--dtype=fp32",) if job.dtype == "fp16" else ()  # the default of `run` on GPUs is bf16, which these lack
     return (
         "run", f"--model={plan.model}", f"--machine={plan.machine}", f"--grid={layout.text()}", f"--batch={job.batch}",
         f"--seq={job.sequence}", f"--micro-batch={layout.micro_batch}",
@@ -88,10 +88,10 @@ def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _axonn_nanogpt(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """`batch_size` is a rank's; `gradient_accumulation_steps` are those of all ranks, whom the script divides by.
+    """`batch_size` is per rank; `gradient_accumulation_steps` is over all ranks, by whose number the script divides.
 
-    It stops after `max_iters` and one more. Its authors do not compile where AxoNN runs, and evaluate one batch: 400
-    before the first step would be usual.
+    It stops one step after `max_iters`. Its authors do not compile with AxoNN, and evaluate one batch; the default
+    would be 400 before the first step.
     """
     del results
     shape, ranks, steps = _shape(plan.job), int(layout.gpus), shared_steps(plan.job, layout)
@@ -106,9 +106,9 @@ def _axonn_nanogpt(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _megatron_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """A micro-batch here is of a data group, so it holds the shares of all ranks of Z.
+    """A micro-batch here belongs to a data group, so it holds the shares of all ranks of Z.
 
-    Cached layers gather once; what the others keep between forward and backward pass is up to the version of AxoNN.
+    Cached layers gather once; what others keep between forward and backward pass depends on AxoNN's version.
     """
     del results
     amd = ("--use-amd", "--no-gradient-accumulation-fusion") if vendor(plan.job.machine) == "AMD" else ()
@@ -138,7 +138,7 @@ def _litgpt_axonn(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """A local batch is one rank's of Z and data, shared by the ranks of X."""
+    """A local batch belongs to one rank of Z and data, and is shared by the ranks of X."""
     del results
     return (
         f"--parallelism.tensor_parallel_degree={layout.x}", f"--parallelism.data_parallel_shard_degree={layout.z}",
@@ -152,7 +152,7 @@ def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _last(plan: Plan, layout: Layout) -> tuple[str, ...]:
-    """A sub-command of torchtitan, which takes no other flag behind it."""
+    """A sub-command of torchtitan, which no other flag may follow."""
     given = any(word.replace("_", "-").startswith("activation-checkpoint:") for word in plan.arguments)
     return (f"activation-checkpoint:{RECOMPUTES[int(layout.recompute)]}",) if _subcommands(plan) and not given else ()
 
@@ -163,10 +163,10 @@ def _subcommands(plan: Plan) -> bool:
 
 
 def _megatron_lm(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
-    """A micro-batch is one rank's of Z and data. Instances of the optimizer are replicas of what Z shards.
+    """A micro-batch belongs to one rank of Z and data. Optimizer instances are replicas of what Z shards.
 
-    Megatron-FSDP overlaps by itself; gradients over data overlap where they are asked to. A NullTokenizer has a token
-    more than it is told.
+    Megatron-FSDP always overlaps; gradients over data overlap on request. A NullTokenizer has one token more than its
+    argument.
     """
     del results
     sharded = (
@@ -197,9 +197,9 @@ def _deepspeed_file(layout: Layout) -> str:
 
 
 def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
-    """ZeRO-3 over Z; with data as well MiCS, which shards in groups of Z (the model is built in MiCS_Init).
+    """ZeRO-3 over Z; with data, MiCS, which shards in groups of Z (the model is built in MiCS_Init).
 
-    DeepSpeed 0.19.7 and later have no MiCS, and stop at its key.
+    DeepSpeed 0.19.7 and later have no MiCS, and refuse its key.
     """
     job = plan.job
     zero: dict[str, int | bool] = {"stage": 0}
@@ -221,7 +221,7 @@ def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
 def _kept_weights(job: Job, layout: Layout) -> dict[str, int]:
     """How long ZeRO-3 keeps gathered weights: it releases what is not used again within so many parameters.
 
-    Looked for from the end of a submodule on, with the whole micro-step in view (partitioned_param_coordinator.py).
+    The search starts at the end of a submodule and covers the micro-step (partitioned_param_coordinator.py).
     """
     if _gathers(layout) == 1:
         every = (int(Passes.of(layout).forward) + 1) * job.model.parameters
@@ -241,7 +241,7 @@ def _megatron_model(plan: Plan) -> tuple[str, ...]:
 
 
 def _megatron_decoder(shape: Transformer) -> tuple[str, ...]:
-    """What tells one decoder from another in Megatron-LM; GPT is what it builds unless told otherwise."""
+    """The flags of a decoder's architecture in Megatron-LM, which builds GPT by default."""
     grouped = shape.kv_heads is not None and shape.kv_heads != shape.heads
     told = {
         f"--ffn-hidden-size={shape.feed_forward_width}": True,
@@ -274,7 +274,7 @@ def _megatron_recompute(layout: Layout) -> tuple[str, ...]:
 
 
 def _environment(plan: Plan, layout: Layout) -> tuple[tuple[str, str | None, str], ...]:
-    """What a framework stops without, or with: both Megatrons check the number of queues when they start."""
+    """Variables that a framework needs set or unset: both Megatrons check the number of queues at start."""
     if plan.launcher == "megatron-lm" and layout.z > 1:
         return ((_QUEUES, None, "Megatron-FSDP does not start with one queue, through which it could not overlap"),)
     if plan.launcher in ("megatron-lm", "megatron-axonn"):
@@ -285,7 +285,7 @@ def _environment(plan: Plan, layout: Layout) -> tuple[tuple[str, str | None, str
 
 
 def _gathers(layout: Layout) -> int:
-    """All-gathers of a block's weights in a micro-step."""
+    """All-gathers of a block's weights per micro-step."""
     return int(Passes.of(layout).gathers)
 
 

@@ -1,4 +1,4 @@
-"""What trains: which grids and settings it can express, and in which order it counts its ranks."""
+"""Training frameworks: which grids and settings each can express, and the order in which it numbers ranks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank
 
 _GPUS = ("NVIDIA", "AMD")
-# How the frameworks of others number ranks, with all axes that they can split: one that is not here they refuse.
+# How other frameworks number ranks, with all axes that they can split; they refuse any other axis.
 _COLUMN_FIRST: Placement = ("y", "x", "z", "data")
 _ROW_FIRST: Placement = ("x", "y", "z", "data")
 # Weights are gathered once or twice in a micro-step, and recomputation shares the backward pass's gather: FSDP.
@@ -24,12 +24,12 @@ _TWICE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "none"), ("full", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """One framework, and where what is said of it was read.
+    """One framework, with the sources of what is stated about it.
 
-    `orders`: how it numbers ranks, neighbours first. `program`: what each rank starts unless told otherwise.
-    `needs`: what --arguments must say, since no flag made here can. `vendors`: whose devices it is known to run on.
-    `modes`: recomputations and weight caches that it has, all where it is empty. `sees_node`: it wants every rank to
-    see all devices of its node, and more than one.
+    `orders`: how it numbers ranks, neighbours first. `program`: what each rank starts by default. `needs`: what
+    --arguments must say, since no flag made here can. `vendors`: makers of the devices on which it is known to run.
+    `modes`: recomputations and weight caches that it supports, empty for all. `sees_node`: every rank must see all
+    devices of its node, and more than one.
     """
 
     name: str
@@ -62,7 +62,7 @@ def problem(framework: Framework, job: Job, layout: Layout) -> str:
 
 
 def suited(framework: Framework, job: Job, space: Space) -> Space:
-    """The same space with the settings alone that a framework has; raise where none is left."""
+    """The same space with only the settings that a framework supports; raises where none is left."""
     own = replace(space, only=framework.modes)
     if not own.modes(job.settings):
         asked = f"--recompute {space.recompute or 'any'} --weight-cache {space.weight_cache or 'any'}"
@@ -103,10 +103,10 @@ def nearest(framework: Framework, job: Job, space: Space, wanted: Layout) -> Lay
 
 
 def shared_steps(job: Job, layout: Layout) -> int:
-    """Micro-steps where every rank, those of X and Y too, takes sequences of its own; 0 where they cannot be shared.
+    """Micro-steps where every rank, also of X and Y, takes sequences of its own; 0 where they cannot be divided.
 
-    AxoNN's easy mode hands activations on as pure data parallelism would. As many steps as are predicted, or the next
-    number that shares the batch evenly.
+    AxoNN's easy mode passes activations on as pure data parallelism would. The result is the predicted number of steps,
+    or the next one that divides the batch evenly.
     """
     whole, rest = divmod(job.batch, int(layout.gpus))
     predicted = int(job.accumulation(layout))
@@ -123,7 +123,7 @@ def _axonn_nanogpt(job: Job, layout: Layout) -> str:
 
 
 def _megatron_axonn(job: Job, layout: Layout) -> str:
-    """Its pretrain_gpt.py enters optimize_communication only where --overlap-axonn-comm is given."""
+    """Its pretrain_gpt.py enters optimize_communication only with --overlap-axonn-comm."""
     overlap = job.settings.overlap
     if "data" in overlap and layout.data > 1:
         return "overlaps nothing over data, so it needs --overlap without data"
@@ -139,7 +139,7 @@ def _litgpt_axonn(job: Job, layout: Layout) -> str:
 
 
 def _torchtitan(job: Job, layout: Layout) -> str:
-    """Mixed precision is FSDP's there, which replicas of tensor-parallel ranks need as well (its infra/parallelize)."""
+    """Its mixed precision is FSDP's, which replicas of tensor-parallel ranks also need (its infra/parallelize)."""
     if reason := _tensor_along_x(layout) or _flash_alone(job):
         return reason
     if job.dtype == "fp16":
@@ -225,7 +225,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
             refuses=_litgpt_axonn,
             needs="the folder of the model's checkpoint first",
             modes=(("none", "none"),),
-            sees_node=True,  # --devices of a node are looked for by each of its ranks
+            sees_node=True,  # each rank looks for --devices of its node
         ),
         Framework(
             name="torchtitan",

@@ -1,4 +1,4 @@
-"""What a machine lets a job have: whole nodes, so many of them, for so long; each limit with who says so."""
+"""Limits of a machine on a job: whole nodes, their number, the time; each limit with its source."""
 
 import re
 from dataclasses import replace
@@ -38,7 +38,7 @@ def clock(time: int) -> str:
 def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | None:
     """The QOS, partition or queue called `wanted`, or the first of the profile that admits such a job.
 
-    None where the profile knows of no ways in. Raise with the limit that stands against the job, and its source.
+    None where the profile lists none. Raises with the limit that the job exceeds, and its source.
     """
     ways = _bounded(machine.scheduler.qos)
     if not ways:
@@ -57,7 +57,7 @@ def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | N
 
 
 def limits(way: Qos) -> str:
-    """The limits of a way in, for people."""
+    """The limits of a QOS, partition or queue, in words."""
     least = f"from {way.min_nodes} " if way.min_nodes else ""
     nodes = f"{least}up to {way.max_nodes} nodes" if way.max_nodes else f"{least or 'any number of '}nodes"
     time = f"{way.max_time} at most" if way.max_time else "no limit of time known"
@@ -72,12 +72,12 @@ def _bounded(ways: tuple[Qos, ...]) -> list[Qos]:
 
 
 def _nearest(ways: list[Qos], nodes: int) -> list[Qos]:
-    """Those that admit as many nodes, of which the time is too long; all where none does."""
+    """Those that admit the number of nodes but not the time; all where there are none."""
     return [way for way in ways if not _against(way, nodes, 0)] or ways
 
 
 def _against(way: Qos, nodes: int, time: int) -> str:
-    """What a way in has against a job, empty if nothing."""
+    """Why a QOS, partition or queue refuses a job; empty if it does not."""
     if way.max_nodes is not None and nodes > way.max_nodes:
         return f"at most {way.max_nodes} nodes, asked for {nodes}"
     if way.min_nodes is not None and nodes < way.min_nodes:

@@ -18,7 +18,7 @@ def directives(request: Request) -> Iterator[Line]:
 
 
 def launch(request: Request) -> tuple[str, ...]:
-    """Jsrun: a resource set a rank, as the profile's options say."""
+    """Jsrun: one resource set per rank, as the profile's options say."""
     return (*shlex.split(request.machine.scheduler.launch), "-n", str(request.gpus))
 
 

@@ -17,7 +17,7 @@ def directives(request: Request) -> Iterator[Line]:
 
 
 def launch(request: Request) -> tuple[str, ...]:
-    """Mpiexec, which hands the environment on."""
+    """Mpiexec, which passes the environment on."""
     scheduler = request.machine.scheduler
     bound = ("--cpu-bind", argument(scheduler.cpu_binding)) if scheduler.cpu_binding else ()
     counts = ("-n", str(request.gpus), "--ppn", str(request.tasks_per_node))

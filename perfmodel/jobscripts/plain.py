@@ -15,5 +15,5 @@ def directives(request: Request) -> Iterator[Line]:
 
 
 def launch(request: Request) -> tuple[str, ...]:
-    """Torchrun, which also sets the variables that a rank reads; what it starts is a program, not a Python file."""
+    """Torchrun, which also sets the variables that a rank reads; it starts a program, not a Python file."""
     return (*shlex.split(request.machine.scheduler.launch), f"--nproc-per-node={request.gpus}", "--no-python")

@@ -1,4 +1,4 @@
-"""Text that somebody gave, put into a script so that it stays text."""
+"""Text from a user, quoted in a script so that it stays text."""
 
 import re
 import shlex
@@ -12,13 +12,13 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _KEYWORDS = frozenset(
     "if then else elif fi case esac for select while until do done in function time coproc".split()  # noqa: SIM905
 )
-# What a profile may have the shell fill in: variables, and sums of them.
+# What the shell may expand in a value of a profile: variables, and arithmetic on them.
 _FILLED_IN = re.compile(r"\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\}|\$\(\([\w\s+*/%${}:-]*\)\)", re.ASCII)
 _WIDTH = 110
 
 
 def one_line(text: str, what: str) -> str:
-    r"""`text`, unless it is more than a line, or holds what cannot be shown.
+    r"""`text`; raises where it is more than one line, or not printable.
 
     >>> one_line("a\nb", "--program")
     Traceback (most recent call last):
@@ -30,7 +30,7 @@ def one_line(text: str, what: str) -> str:
 
 
 def directive(text: str, what: str) -> str:
-    """A value for a scheduler's directive: no scheduler agrees with another on quotes, so none are needed here.
+    """A value for a scheduler's directive: schedulers differ on quotes, so only values that need none are allowed.
 
     >>> directive("m1234_g", "--account")
     'm1234_g'
@@ -43,7 +43,7 @@ def directive(text: str, what: str) -> str:
 
 
 def words(text: str, what: str) -> tuple[str, ...]:
-    """A command, or arguments, taken apart as a shell would, with nothing filled in.
+    """A command, or arguments, split as a shell would, with nothing expanded.
 
     >>> words("module load 'a b'", "--setup")
     ('module', 'load', 'a b')
@@ -86,7 +86,7 @@ def command(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def filled(text: str) -> str:
-    r"""A value of a profile, in which the shell fills in variables and sums, and nothing else.
+    r"""A value of a profile, in which the shell expands variables and arithmetic, and nothing else.
 
     >>> filled("$HOME/lib:`x`"), filled("AWS Libfabric"), filled("$((3 - RANK % 4))")
     ('"$HOME/lib:\\`x\\`"', "'AWS Libfabric'", '"$((3 - RANK % 4))"')

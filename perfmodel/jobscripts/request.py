@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from perfmodel.machines.machine import Machine
 from perfmodel.machines.scheduler import Qos
 
-# The variable with which a vendor's runtime is told which devices a process may see.
+# The variable that tells a vendor's runtime which devices a process may see.
 VISIBLE_DEVICES = {"NVIDIA": "CUDA_VISIBLE_DEVICES", "AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a script and what it is for; the reason goes above a directive, and behind anything else."""
+    """A line of a script and its purpose; the comment goes above a directive, and after anything else."""
 
     text: str
     why: str = ""
@@ -19,11 +19,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One grid: what each rank starts, and what has to be so before.
+    """One grid: what each rank starts, and what that needs.
 
     `files` are written in the folder of the job first; `environment` are variables that this run needs, each with a
-    reason, and with no value where it has to be unset; `seconds` after which it is ended, 0 where it sees to that
-    itself.
+    reason, and without a value where it must be unset; `seconds`: time limit, 0 where the run ends by itself.
     """
 
     grid: str
@@ -36,11 +35,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A job: where, how much, for how long, and what runs, a rank a device. All is checked, and nothing quoted yet.
+    """A job: where, how large, how long, and what runs, one rank per device. All is checked, nothing quoted yet.
 
-    `setup` replaces the modules of the profile where it is given, `activate` follows either. `finds_device`: the
-    program of each rank finds its own device even where it sees no other. `resumes`: what is started again goes on
-    where it was.
+    `setup`, where given, replaces the modules of the profile; `activate` follows either. `finds_device`: the
+    program of each rank finds its own device even where it sees no other. `resumes`: a restarted run continues where it
+    stopped.
     """
 
     machine: Machine
@@ -62,7 +61,7 @@ class Request:
 
     @property
     def tasks_per_node(self) -> int:
-        """Ranks of a node: one a device."""
+        """Ranks per node: one per device."""
         return min(self.gpus, self.machine.node_devices)
 
     @property

@@ -16,7 +16,7 @@ _OURS = "perfmodel"
 def script(request: Request) -> str:
     """The job as text.
 
-    Directives and environment are the profile's. What a user gave is quoted, so that it reaches the command as it is.
+    Directives and environment are the profile's. A user's text is quoted, so that it reaches the command unchanged.
     """
     dialect = DIALECTS[request.machine.scheduler.kind]
     parts = (
@@ -131,7 +131,7 @@ def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
 
 
 def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
-    """A shell that tells torch, in each rank, which one it is; nothing where the launcher does so."""
+    """A shell that sets torch's rank variables in each rank; nothing where the launcher does so."""
     if not dialect.rank:
         return ()
     visible = request.machine.scheduler.visible_devices

@@ -18,7 +18,7 @@ def directives(request: Request) -> Iterator[Line]:
 
 
 def launch(request: Request) -> tuple[str, ...]:
-    """Srun with what it does not take over from sbatch."""
+    """Srun with the options that it does not inherit from sbatch."""
     scheduler = request.machine.scheduler
     options = [
         f"--nodes={request.nodes}",
@@ -35,7 +35,7 @@ def launch(request: Request) -> tuple[str, ...]:
 
 
 def container(request: Request) -> tuple[str, ...]:
-    """The option of srun that starts a task inside an image, where one of its plug-ins does that."""
+    """The option of srun that starts a task inside an image, where a plug-in provides it."""
     option = {"pyxis": "--container-image", "environment": "--environment"}.get(request.machine.scheduler.container)
     return (argument(f"{option}={request.container}"),) if request.container and option else ()
 

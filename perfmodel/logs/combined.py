@@ -17,17 +17,17 @@ from perfmodel.machines.machine import Machine
 from perfmodel.units import show
 
 Buffers = Literal["as-called", "out-of-place", "in-place", "both"]
-# As AxoNN and perfmodel's launcher call them: an all-reduce on its own buffer, the others into a new one.
+# As AxoNN and perfmodel's launcher call them: an all-reduce in place, the others into a new buffer.
 AS_CALLED: Mapping[Operation, Place] = MappingProxyType(
     {"all-gather": "out-of-place", "reduce-scatter": "out-of-place", "all-reduce": "in-place"}
 )
-_DISJOINT = ("mesh", "switch")  # fabrics on which groups of a node do not share links
-_Key = tuple[Operation, int, int]  # operation, ranks a node, stride
+_DISJOINT = ("mesh", "switch")  # fabrics on which the groups within a node share no links
+_Key = tuple[Operation, int, int]  # operation, ranks per node, stride
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What is known of one operation in one group: medians by size, the widest spread, and the line through all."""
+    """What is known about one operation in one group: medians by size, the widest spread, and the fitted line."""
 
     operation: Operation
     group: RankGroup
@@ -38,13 +38,13 @@ class Part:
 
     @property
     def outliers(self) -> tuple[Sample, ...]:
-        """The samples that the line gives no weight."""
+        """The samples that have no weight in the fit."""
         return tuple(self.samples[place] for place in self.line.outliers) if self.line else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
-    """All parts, the tables made of them, and what was left out on the way."""
+    """All parts, the tables made of them, and what was left out."""
 
     parts: tuple[Part, ...]
     tables: tuple[Timings, ...]
@@ -53,7 +53,7 @@ class Combined:
 
 
 def _twice(log: Log, seen: dict[tuple[object, ...], str]) -> str:
-    """The file before with just these results, or "": times agree in all their digits only in copies."""
+    """The earlier file with exactly these results, or "": only copies agree in every digit of their times."""
     results = tuple((one.operation, one.group, one.size, one.time, one.place) for one in log.samples)
     first = seen.get(results, "")
     if results:
@@ -62,7 +62,7 @@ def _twice(log: Log, seen: dict[tuple[object, ...], str]) -> str:
 
 
 def combine(logs: Iterable[Log], machine: Machine, source: str, buffers: Buffers = "as-called") -> Combined:
-    """Tables of the machine from logs; `source` is the key that they name."""
+    """Tables of the machine from logs; `source` is the key that they cite."""
     problems: list[Problem] = []
     by_part: dict[tuple[_Key, RankGroup], list[Sample]] = {}
     seen: dict[tuple[object, ...], str] = {}
@@ -109,7 +109,7 @@ def _wanted(sample: Sample, buffers: Buffers) -> bool:
 def _on(group: RankGroup, machine: Machine) -> tuple[RankGroup, str]:
     """The group as the machine's tables count it, and why they cannot hold it ("" if they can)."""
     domain, devices = machine.domain, machine.node_devices
-    if domain > devices:  # nodes of one fabric count as one; those of a log are taken to lie side by side
+    if domain > devices:  # nodes of one fabric count as one; the nodes of a log are assumed to be neighbours
         if group.nodes * devices > domain:
             return group, f"{group.words}: which of them share a fabric of {domain} devices, the log does not say"
         group = dataclasses.replace(group, nodes=1, ranks=group.size)
@@ -137,7 +137,7 @@ def _part(operation: Operation, group: RankGroup, samples: Sequence[Sample]) -> 
 
 
 def _together(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
-    """The parts that share two sizes or more; the one with the fewest is left out until the others do."""
+    """The parts that share two sizes or more, after leaving out the part with the fewest as often as needed."""
     kept, left_out = list(parts), []
     while kept and len(_sizes(kept)) < 2:
         fewest = min(kept, key=lambda part: len(part.medians))
@@ -198,7 +198,7 @@ def import_record(found: Combined, file: str) -> dict[str, Any]:
 
 
 def line_time(part: Part, size: float) -> float | None:
-    """What the fitted line has for a size."""
+    """The time that the fitted line gives for a size."""
     line = part.line
     if line is None:
         return None
@@ -206,7 +206,7 @@ def line_time(part: Part, size: float) -> float | None:
 
 
 def part_record(part: Part) -> dict[str, Any]:
-    """One operation in one group: how much is known, and the line through it."""
+    """One operation in one group: how much is known, and the fitted line."""
     sizes, line = list(part.medians), part.line
     alphas, betas = (line.alpha_interval, line.beta_interval) if line else (None, None)
     return {

@@ -1,4 +1,4 @@
-"""JSON that may be cut or damaged, piece by piece: what is whole is read, what is not is told with its place.
+"""JSON that may be truncated or damaged: intact pieces are read, the others are reported with their place.
 
 Numbers stay the text that the file has, so that their rounding is known.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, strict=False)
 _KEY = re.compile(r'[{,]\s*"(\w{1,40})"\s*:\s*')
-_BETWEEN = " \t\r\n,[]}"  # what may stand between the objects of a list, and behind them
+_BETWEEN = " \t\r\n,[]}"  # what may stand between the objects of a list, and after them
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An object of a list: where its text begins and ends, and what it holds; None where it is cut or damaged."""
+    """An object of a list: where its text begins and ends, and what it holds; None where truncated or damaged."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Piece:
 
 
 def values(text: str) -> dict[str, Any]:
-    """What the names of the object hold that the text begins with; behind damage reading goes on at the next name.
+    """Values by name of the object at the start of the text; after damage, reading resumes at the next name.
 
     >>> values('{"a": [1.50, 2], "b": ?, "c": {"d": 3}}')
     {'a': ['1.50', '2'], 'c': {'d': '3'}}
@@ -42,7 +42,7 @@ def values(text: str) -> dict[str, Any]:
 
 
 def objects(text: str, opening: re.Pattern[str]) -> Iterator[Piece]:
-    """Each object of a list, none of which has another inside that opens alike; what is left between two is damaged.
+    """Each object of a list, none of which contains one that opens alike; anything between two objects is damaged.
 
     >>> [piece.holds for piece in objects('[{"n": 1}, {"n": 2, {"n": 3}, 4}]', re.compile(r'{"n"'))]
     [{'n': '1'}, None, {'n': '3'}, None]
@@ -50,7 +50,7 @@ def objects(text: str, opening: re.Pattern[str]) -> Iterator[Piece]:
     starts = [found.start() for found in opening.finditer(text)]
     yield from _stray(text, 0, starts[0] if starts else len(text))
     for start, end in pairwise([*starts, len(text)]):
-        value, length = _value(text[start:end], 0)  # of its own text, for an error in JSON counts the lines before it
+        value, length = _value(text[start:end], 0)  # a text of its own, since a JSON error counts the lines before it
         if isinstance(value, dict):
             yield Piece(start, start + length, value)
             yield from _stray(text, start + length, end)
@@ -66,14 +66,14 @@ def _stray(text: str, start: int, end: int) -> Iterator[Piece]:
 
 
 class Lines:
-    """Numbers of the lines of a text."""
+    """Line numbers of a text."""
 
     def __init__(self, text: str) -> None:
         """Find the ends of the lines once."""
         self._ends = [found.start() for found in re.finditer("\n", text)]
 
     def at(self, place: int) -> int:
-        """The line, from 1, that a place of the text is in."""
+        """The line, from 1, of a place in the text."""
         return bisect_right(self._ends, place - 1) + 1
 
 

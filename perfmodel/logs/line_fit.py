@@ -1,9 +1,9 @@
 """Start-up time and bandwidth of a collective, fitted to times of several sizes.
 
 The line is t = alpha + b / beta, where b are the bytes through each rank's link (`samples.traffic`: (n-1)/n S, twice
-that for an all-reduce), so beta is the bus bandwidth of a large call. Times span five powers of ten, so what is made
-small is the relative error: the logarithm of t over the line. The start is the line through two of the points that
-leaves the least median error (Rousseeuw 1984, least median of squares), which up to half of the points cannot spoil;
+that for an all-reduce), so beta is the bus bandwidth of a large call. Times span five powers of ten, so the fit
+minimizes the relative error: the logarithm of t over the line. The start is the line through two of the points that
+has the least median error (Rousseeuw 1984, least median of squares), which up to half of the points cannot spoil;
 from there Tukey's biweight (Beaton and Tukey 1974) gives the rest their weights, none to an outlier.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from perfmodel.units import Array, BytesPerSecond, Seconds
 
-_PAIRS = 2000  # lines that are tried as a start
+_PAIRS = 2000  # lines tried as a start
 _TUNING = 4.685  # of the biweight: 95 % efficient where the errors are normal
 _TO_SIGMA = 1.4826  # of a median of absolute errors
-_LEAST_SIGMA = 1 / 500  # a log's digits are no better
+_LEAST_SIGMA = 1 / 500  # the rounding of a log's digits
 _ROUNDS = 60
 _CONFIDENCE = 0.95
 _FEWEST = 4  # points for an interval
@@ -40,7 +40,7 @@ class FittedLine:
 
 
 def fit(sent: Array, times: Array) -> FittedLine | None:
-    """The line through times of calls that send `sent` bytes through each link; None for less than two sizes.
+    """The line through times of calls that send `sent` bytes through each link; None for fewer than two sizes.
 
     >>> sent = np.array([1e3, 1e5, 1e6, 1e7, 1e8, 1e9])
     >>> found = fit(sent, 20e-6 + sent / 25e9)
@@ -118,7 +118,7 @@ def _slopes(line: Array, sent: Array) -> Array:
 
 
 def _step(line: Array, sent: Array, errors: Array, weights: Array) -> Array:
-    """One weighted step of Gauss and Newton; alpha stays at or above 0, 1/beta above it."""
+    """One weighted Gauss-Newton step; alpha stays at or above 0, 1/beta above 0."""
     slopes = _slopes(line, sent) * np.sqrt(weights)[:, None]
     scale = np.linalg.norm(slopes, axis=0)
     scale[scale == 0] = 1.0

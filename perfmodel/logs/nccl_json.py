@@ -1,11 +1,11 @@
 """The JSON file of nccl-tests (-J, also of rccl-tests) as samples.
 
-One object a run, without ends of lines: `args` (the program first), `nccl_version`, `config` with `nthreads`, `ngpus`
+One object per run, without line breaks: `args` (the program first), `nccl_version`, `config` with `nthreads`, `ngpus`
 and `devices`, and `results`. A result has the size of the whole array in bytes, `redop`, and `out_of_place` and
 `in_place`, each with `time` (us; `cpu_time` with -C 1), `alg_bw` and `bus_bw` (GB/s, 10^9), all with six decimals, and
-`nwrong`, null where nothing was checked. `devices` has one entry a process, its first rank, not one a rank. A run that
-ended has `out_of_bounds`. Source: NVIDIA/nccl-tests, src/util.cu at 0fdb00a (file version 2; versions 1 and 3 have the
-same of these) and src/common.cu; ROCm/rocm-systems, projects/rccl-tests/src/util.cu at fe174e5.
+`nwrong`, null where nothing was checked. `devices` has one entry per process, its first rank, not one per rank. A run
+that ended has `out_of_bounds`. Source: NVIDIA/nccl-tests, src/util.cu at 0fdb00a (file version 2; the same in versions
+1 and 3) and src/common.cu; ROCm/rocm-systems, projects/rccl-tests/src/util.cu at fe174e5.
 """
 
 import re
@@ -30,7 +30,7 @@ _PROGRAM = re.compile(r"(?:.*[/\\])?(\w+?)_perf(?:_mpi)?(?:\.exe)?")
 _PLACES: Mapping[Place, str] = {"out-of-place": "out_of_place", "in-place": "in_place"}
 _WHOLE = re.compile(r"\d{1,7}")
 _LEAST_CODE = 999  # of NCCL 1.0
-_OLD_CODE = 4  # digits; from NCCL 2.9 on minor version and patch have two each
+_OLD_CODE = 4  # digits; from NCCL 2.9 on, minor version and patch have two each
 _MOST = 1 << 20  # ranks
 
 
@@ -49,7 +49,7 @@ def read(text: str, file: str, told: Told) -> Log:
 
 
 class _Run:
-    """One object of the file, whose text begins in a line of it."""
+    """One object of the file, and the line where it begins."""
 
     def __init__(self, text: str, file: str, line: int) -> None:
         self._text, self._file, self._line = text, file, line
@@ -96,7 +96,7 @@ class _Run:
         return [Piece(piece.start + shift, piece.end + shift, piece.holds) for piece in found]
 
     def _of(self, pieces: Sequence[Piece], told: Told) -> tuple[Operation, RankGroup]:
-        """Operation and group of the whole run."""
+        """Operation and group of the run."""
         if not pieces:
             raise PerfmodelError("there are no results in this JSON; wanted what nccl-tests writes with -J")
         if any("cpu_time" in _place(piece, key) for piece in pieces for key in _PLACES.values()):
@@ -105,7 +105,7 @@ class _Run:
         return operation_of(self._name(pieces), told), group_with(group_of(ranks) if ranks else None, told)
 
     def _name(self, pieces: Sequence[Piece]) -> str:
-        """The collective that the program is named after, or else the experiments; they must agree."""
+        """The collective in the program's name, or else in those of the experiments; they must agree."""
         arguments = self._head.get("args")
         first = arguments[0] if isinstance(arguments, list) and arguments else ""
         program = _PROGRAM.fullmatch(first) if isinstance(first, str) else None
@@ -172,7 +172,7 @@ def _devices(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _ranks(config: Mapping[str, Any]) -> list[Member]:
-    """All ranks; where only the first of each process is listed, those behind it are of its host."""
+    """All ranks; where only the first rank of each process is listed, the ranks after it are on its host."""
     each = (_whole(config.get("nthreads")) or 1) * (_whole(config.get("ngpus")) or 1)
     listed: list[Member] = []
     for device in _devices(config):

@@ -1,6 +1,6 @@
-"""One result of nccl-tests or rccl-tests, wherever it stands: whose it is, and its time, checked by its bandwidths.
+"""One result of nccl-tests or rccl-tests in any format: operation, group, and time, checked by its bandwidths.
 
-Text, JSON and CSV print the same numbers, so what contradicts itself is told here for all of them.
+Text, JSON and CSV print the same numbers, so contradictions are found here for all of them.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ CPU_TIMES = "the times are of the CPU (-C 1), not of the call"
 
 
 def operation_of(name: str, told: Told) -> Operation:
-    """The operation that the file names, or else the user."""
+    """The operation that the file names, or else the one that the user names."""
     named = operation_named(name)
     if name and named is None:
         raise PerfmodelError(f"the run is of {name}; tables are of all-gather, reduce-scatter and all-reduce")
@@ -37,7 +37,7 @@ def operation_of(name: str, told: Told) -> Operation:
 
 
 def group_with(listed: RankGroup | None, told: Told) -> RankGroup:
-    """The group that the file lists, or else the user; both, where they agree."""
+    """The group that the file lists, or else the one that the user states; if both do, they must agree."""
     said = told.group()
     if said and listed and (said.nodes, said.ranks) != (listed.nodes, listed.ranks):
         raise PerfmodelError(f"the run is of {listed.words}, not of {said.words} as the options say")
@@ -48,7 +48,7 @@ def group_with(listed: RankGroup | None, told: Told) -> RankGroup:
 
 
 def check_reduction(reduction: str, operation: Operation) -> None:
-    """Refuse a row whose reduction is not one of its operation."""
+    """Refuse a row whose reduction does not belong to its operation."""
     reduces = reduction != "none"
     if reduces != (operation != "all-gather"):
         raise PerfmodelError(f"a row of {operation} {'with' if reduces else 'without'} a reduction")
@@ -59,7 +59,7 @@ def time_of(
 ) -> float | None:
     """The time in s of a result that prints time, algbw, busbw and errors; None where it has no time (N/A).
 
-    `counted`: the errors are a count of wrong elements, not the greatest difference.
+    `counted`: the errors are a count of wrong elements, not the largest difference.
     """
     operation, group = of
     if words[0] == "N/A":

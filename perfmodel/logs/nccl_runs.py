@@ -1,8 +1,8 @@
-"""The runs in the text of nccl-tests and rccl-tests: who took part, which columns there are, where rows stand.
+"""The runs in the text of nccl-tests and rccl-tests: the ranks, the columns, and the places of the rows.
 
 A run begins with a line that names its program or its settings (`# nThread ...`, `# Using devices`), goes on with a
 line for each rank and a heading, and ends with `# Out of bounds values` and `# Avg bus bandwidth`. Logs of all versions
-have these parts; what differs is told in `nccl_tests`.
+have these parts; `nccl_tests` describes the differences.
 """
 
 import re
@@ -45,7 +45,7 @@ class Member:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run as far as it has been read; `ends` counts the last lines met before the next run began."""
+    """One run as far as it has been read; `ends` counts the closing lines found before the next run began."""
 
     line: int
     name: str = ""
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns from the first time on."""
+        """Names of the columns, from the first time column on."""
         words = self.heading.split()
         return words[words.index("time") :] if "time" in words else []
 
@@ -74,7 +74,7 @@ class _Reader:
     group: RankGroup | None = None
 
     def run(self, line: int) -> Run:
-        """The run that a line of its head belongs to: the present one until that has rows, else a new one."""
+        """The run to which a header line belongs: the current one until it has rows, then a new one."""
         if not self.runs or self.runs[-1].heading or self.runs[-1].ends:
             name = next(iter(self.names)) if len(self.names) == 1 else ""
             self.runs.append(Run(line=line, name=name, group=self.group))
@@ -91,7 +91,7 @@ class _Reader:
         self.other(place, line)
 
     def other(self, place: int, line: str) -> None:
-        """A row, damaged or whole, or talk."""
+        """Any other line: a row, damaged or whole, or other output."""
         for version in _VERSION.findall(line):
             self.facts[version] = None
         self.group = launched(line) or self.group
@@ -116,7 +116,7 @@ class _Reader:
 
     def command(self, line: int, found: re.Match[str]) -> None:
         group = launched(found.string)
-        if self.runs and not self.runs[-1].heading:  # an echo after the head of its own run
+        if self.runs and not self.runs[-1].heading:  # an echo after the header of its own run
             run = self.run(line)
             run.name, run.group = run.name or found[1], group or run.group
         else:
@@ -133,7 +133,7 @@ class _Reader:
         self.facts[found[2].strip()] = None
 
     def table(self, line: int) -> Run:
-        """The run that a line above the rows belongs to; one that has not ended repeats its heading."""
+        """The run to which a line above the rows belongs; a run that has not ended repeats its heading."""
         again = self.runs and self.runs[-1].heading and not self.runs[-1].ends
         return self.runs[-1] if again else self.run(line)
 
@@ -178,7 +178,7 @@ def runs(lines: list[str]) -> tuple[list[Run], tuple[str, ...]]:
 
 
 def mingled(of: list[Run]) -> Iterator[Run]:
-    """Runs whose rows may be another's: they began before the one in front ended, and both ended afterwards."""
+    """Runs whose rows may be mixed up: each began before the previous one ended, and both ended afterwards."""
     open_runs = 0
     for run in of:
         open_runs += 1

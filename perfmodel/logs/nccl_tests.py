@@ -1,11 +1,11 @@
 """Text of nccl-tests and rccl-tests as samples: every layout from NCCL 1 to nccl-tests 2.18.
 
 A row is size, count, type, then the reduction and root where there are any, then time, algbw, busbw and the errors,
-once out of place and once in place. The heading may have more columns, of which nothing is needed: the spread of the
+once out of place and once in place. The heading may have more columns, none of which is needed: the spread of the
 iterations (-I), bits that differ, a second clock, algorithm and protocol (-M), the time of day (-S). The size is that
-of the whole array: what an all-gather ends with, what a reduction begins with (doc/PERFORMANCE.md), so a count is of
-elements of one rank for all-gather and reduce-scatter. By definition algbw = size / time and busbw = traffic / time;
-a row whose columns contradict each other is dropped.
+of the whole array: what an all-gather ends with, what a reduction begins with (doc/PERFORMANCE.md), so for all-gather
+and reduce-scatter the count is that of one rank's elements. By definition algbw = size / time and busbw = traffic /
+time; a row whose columns contradict each other is dropped.
 """
 
 import re
@@ -65,7 +65,7 @@ def _take(run: Run, file: str, told: Told, samples: list[Sample], problems: list
 
 
 def _check(run: Run, *, mixed: bool) -> None:
-    """Refuse a run of whose rows nothing is known."""
+    """Refuse a run whose rows cannot be interpreted."""
     if mixed:
         raise PerfmodelError("this run and the one before it wrote at once, so its rows may be either's")
     if not run.heading:
@@ -77,7 +77,7 @@ def _check(run: Run, *, mixed: bool) -> None:
 
 
 def _refuse_copy(run: Run, first: int) -> None:
-    """Of the run that the same rows first stood in: times agree in all their digits only in copies."""
+    """Refuse rows that an earlier run had: only copies agree in every digit of their times."""
     if run.rows and first != run.line:
         raise PerfmodelError(f"the same rows as those of the run in line {first}")
 

@@ -1,12 +1,12 @@
 """Text of the OSU micro-benchmarks as samples: osu_allreduce, osu_allgather, osu_reduce_scatter and its _block.
 
-Their time is the mean over the ranks, of which -f prints least and greatest too. Their size is what one rank hands in:
+Their time is the mean over the ranks; -f also prints the minimum and maximum. Their size is what one rank contributes:
 the whole array for the reductions, one rank's part for osu_allgather, which is multiplied by the ranks here.
-osu_reduce_scatter_block gives each rank the same number of elements and leaves over what the ranks do not divide; a
-size of which it leaves over more than a hundredth is dropped. The text says how many ranks there are only where a
-launcher's line is in it. All other benchmarks are refused by the name in their title: vectors (Allgatherv),
-Non-blocking and Neighborhood ones, Persistent ones, those of Python and Java (OMB in place of OSU). Source: OSU
-micro-benchmarks 7.5 and its successor of 2025, c/mpi/collective: titles, omb_init_irregular_args.
+osu_reduce_scatter_block gives each rank the same number of elements and omits the remainder; a size of which it omits
+more than a hundredth is dropped. The text states the number of ranks only where it contains a launcher's command line.
+All other benchmarks are refused by the name in their title: vectors (Allgatherv), Non-blocking and Neighborhood ones,
+Persistent ones, those of Python and Java (OMB in place of OSU). Source: OSU micro-benchmarks 7.5 and its successor of
+2025, c/mpi/collective: titles, omb_init_irregular_args.
 """
 
 import re
@@ -25,9 +25,9 @@ _DATATYPE = re.compile(r"#\s*Datatype:\s*(\S+?)\.?")
 _HEADING = re.compile(r"#?\s*Size\s+Avg Lat(?:ency)?\s*\((us|ms|s)\)(.*)")
 _SPREAD = re.compile(r"\s*Min Lat(?:ency)?\s*\(\w+\)\s+Max Lat(?:ency)?\s*\(\w+\)")
 _BLOCK = "Reduce_scatter_block"
-_ELEMENT = 4  # bytes of MPI_INT, which reductions have unless told otherwise, and of MPI_FLOAT; MPI_CHAR has one
-_LEFT_OVER = 0.01  # of an array that its ranks do not divide
-_ROUNDING = 0.01  # of the time's last printed digit, so that a mean is not above its own maximum
+_ELEMENT = 4  # bytes of MPI_INT, the default of reductions, and of MPI_FLOAT; MPI_CHAR has one
+_LEFT_OVER = 0.01  # remainder of an array over its ranks
+_ROUNDING = 0.01  # of the time's last printed digit, so that rounding puts no mean above its maximum
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def _operation(name: str) -> Operation | None:
 
 
 def _close(run: _Run | None, file: str, problems: list[Problem]) -> None:
-    """Name the rows of a run that is of no use."""
+    """Report the rows of a run that cannot be used."""
     if run is not None and run.problem and run.rows:
         problems.append(Problem(file=file, line=run.line, text=run.problem, rows=run.rows))
 
@@ -134,7 +134,7 @@ def _amounts(text: str, run: _Run, operation: Operation, group: RankGroup) -> It
 
 
 def _check_blocks(size: float, element: int, ranks: int) -> None:
-    """Refuse a size of which equal blocks of whole elements leave too much over."""
+    """Refuse a size of which equal blocks of whole elements omit too much."""
     sent = size // (element * ranks) * element * ranks
     if sent < size * (1 - _LEFT_OVER):
         raise PerfmodelError(f"{ranks} equal blocks of elements of {element} B are {sent:.0f} of the {size:.0f} B")

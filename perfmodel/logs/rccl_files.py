@@ -2,12 +2,12 @@
 
 A row is one result: collective, size of the whole array in bytes, type, reduction, in place or not, time (us),
 algorithm and bus bandwidth (GB/s, 10^9), all with six decimals, and the count of wrong elements, "N/A" where nothing
-was checked. Without MPI it has `gpus`, the devices of the one process. With MPI `ranks` counts the processes of the
-job and `ranksPerNode` those of one group, whatever nodes they are on; `nodes` is the first over the second, so the
-number of groups side by side (NCCL_TESTS_SPLIT), and the number of nodes is not in the file. In CSV the heading may
-lack the column `nodes` that its rows have. JSON is one list, or one object a line without commas. Source:
-ROCm/rccl-tests, README.md at 07e3a21, src/common.cpp at 233482b, src/common.cu at c0eac93 (older);
-ROCm/rocm-systems, projects/rccl-tests/src/common.cu at 032d8f6.
+was checked. Without MPI it has `gpus`, the devices of the one process. With MPI `ranks` counts the processes of the job
+and `ranksPerNode` those of one group, whatever nodes they are on; `nodes` is the first over the second, which is the
+number of concurrent groups (NCCL_TESTS_SPLIT); the number of nodes is not in the file. In CSV the heading may lack the
+column `nodes` that its rows have. JSON is one list, or one object per line without commas. Source: ROCm/rccl-tests,
+README.md at 07e3a21, src/common.cpp at 233482b, src/common.cu at c0eac93 (older); ROCm/rocm-systems,
+projects/rccl-tests/src/common.cu at 032d8f6.
 """
 
 import csv
@@ -93,14 +93,14 @@ def _cells(text: str) -> Iterator[_Row]:
 
 
 def _completed(names: list[str], cells: int) -> list[str]:
-    """The names of the columns with that of the nodes, where a row shows that the heading lacks it."""
+    """The names of the columns, plus `nodes` where a row shows that the heading lacks it."""
     if cells != len(names) + 1 or "ranks" not in names or "nodes" in names:
         return names
     return [*names[: names.index("ranks")], "nodes", *names[names.index("ranks") :]]
 
 
 def _group(holds: Mapping[str, str], told: Told) -> RankGroup:
-    """The group of a run, whose size the file says; its nodes are the one node of a process, or else the user's."""
+    """The group of a run, with its size from the file; its nodes are one for a single process, else the user's."""
     if "gpus" in holds:
         return group_with(RankGroup(nodes=1, ranks=_count(holds, "gpus")), told)
     ranks, together, each = (_count(holds, name) for name in ("ranks", "rankspernode", "gpusperrank"))

@@ -32,7 +32,7 @@ _GIGABYTE = parse("1 GB/s", "B/s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankGroup:
-    """Who took part: `ranks` on each of `nodes`, `inner` ranks from one to the next; `idle`: no other group talked."""
+    """A group: `ranks` on each of `nodes`, `inner` ranks from one to the next; `idle`: no other group communicated."""
 
     nodes: int
     ranks: int
@@ -57,7 +57,7 @@ class RankGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One measured time of one call; `size` is what an all-gather ends with, or a reduction begins with."""
+    """One measured time of one call; `size` is the output of an all-gather, or the input of a reduction."""
 
     operation: Operation
     group: RankGroup
@@ -70,7 +70,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong in a file, and how many rows that cost."""
+    """A problem in a file, and the number of rows lost to it."""
 
     file: str
     line: int
@@ -78,13 +78,13 @@ class Problem:
     rows: int = 1
 
     def __str__(self) -> str:
-        """As a compiler would say it."""
+        """The problem in the style of a compiler."""
         return f"{self.file}:{self.line}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What one file says: its samples, its problems in the order of lines, and the versions that it names."""
+    """The contents of one file: its samples, its problems in the order of lines, and the versions that it names."""
 
     samples: tuple[Sample, ...]
     problems: tuple[Problem, ...]
@@ -93,14 +93,14 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the user says of a log where the log does not: the operation, nodes, and ranks on each of them."""
+    """What the user states where the log does not: the operation, the number of nodes, and the ranks per node."""
 
     operation: Operation | None = None
     nodes: int | None = None
     ranks: int | None = None
 
     def group(self) -> RankGroup | None:
-        """The group, where the user says all of it."""
+        """The group, where the user states all of it."""
         return None if self.nodes is None or self.ranks is None else RankGroup(nodes=self.nodes, ranks=self.ranks)
 
 

@@ -1,4 +1,4 @@
-"""Lines of logs without what launchers and terminals put around them."""
+"""Lines of logs, without what launchers and terminals add to them."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from perfmodel.units import count
 
 _LARGEST = 1 << 28  # bytes of a log: 256 MiB, a million rows
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# mpirun --tag-output, srun --label, `> ` of quoted text, and what job systems put in front of these.
+# mpirun --tag-output, srun --label, `> ` of quoted text, and what job systems put before these.
 _PREFIX = re.compile(r"^(?:.*<std(?:out|err)>:?|\s*(?:\d+|[A-Za-z][\w.-]*):(?=\s)|\s*>(?=\s))")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
 
@@ -28,7 +28,7 @@ def read_log(path: Path) -> str:
 
 
 def lines(text: str) -> list[str]:
-    r"""Each line without colours, prefix and blanks at its ends; the first has number 1.
+    r"""Each line without colours, prefix, and leading or trailing blanks; the first has number 1.
 
     >>> lines("[1,0]<stdout>:#  Rank 0\n 0:   8  2\nplain: text")
     ['#  Rank 0', '8  2', 'text']
@@ -37,7 +37,7 @@ def lines(text: str) -> list[str]:
 
 
 def number(text: str) -> float | None:
-    """A decimal number in plain digits; None for anything else, nan and inf among it.
+    """A decimal number in plain digits; None for anything else, including nan and inf.
 
     >>> number("1.07e+05"), number("nan"), number("N/A")
     (107000.0, None, None)
@@ -49,7 +49,7 @@ def number(text: str) -> float | None:
 
 
 _LAUNCHER = re.compile(r"(?:^|[\s/$])(mpirun|mpiexec|srun)\s")
-_PROGRAM = re.compile(r"osu_|_perf")  # what follows it are options of its own
+_PROGRAM = re.compile(r"osu_|_perf")  # followed by options of its own
 _MOST = 1 << 20
 _NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "mpirun": {
@@ -66,7 +66,7 @@ _NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def launched(line: str) -> RankGroup | None:
-    """The group of a line with mpirun or srun, if it says both how many ranks there are and how many on a node.
+    """The group of a line with mpirun or srun, if it states both the number of ranks and the ranks per node.
 
     >>> launched("$ srun -N4 -n16 --tasks-per-node 4 osu_allgather")
     RankGroup(nodes=4, ranks=4, inner=1, idle=True)
@@ -78,7 +78,7 @@ def launched(line: str) -> RankGroup | None:
         return None
     try:
         words = shlex.split(line[found.end() :])
-    except ValueError:  # a quotation without its end
+    except ValueError:  # an unclosed quotation
         return None
     own = next((place for place, word in enumerate(words) if _PROGRAM.search(word)), len(words))
     words = words[:own]

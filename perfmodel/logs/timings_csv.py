@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 _UNITS = {"size": "B", "time": "s", "algbw": "B/s", "busbw": "B/s"}
 _HEADED = re.compile(r"\s*([A-Za-z_]+?)\s*(?:[(\[]\s*([A-Za-zµ/]+)\s*[)\]]|_(us|ms|s|B|KiB|MiB|GiB|kB|MB|GB))?\s*")
 _MOST = 1 << 20
-_AGREE = 0.02  # that time and bandwidth of a row may differ by, each rounded
+_AGREE = 0.02  # by which a row's time and bandwidth may differ through rounding
 
 
 def read(text: str, file: str, told: Told) -> Log:
@@ -67,7 +67,7 @@ def read(text: str, file: str, told: Told) -> Log:
 
 
 def _headed(cells: tuple[str, ...], where: str) -> dict[str, tuple[int, str]]:
-    """Place and unit of each column; without the columns that a row needs there is nothing to read."""
+    """Place and unit of each column; raises where columns that a row needs are missing."""
     found: dict[str, tuple[int, str]] = {}
     for place, cell in enumerate(cells):
         match = _HEADED.fullmatch(cell)
@@ -106,7 +106,7 @@ class _Row:
         return value
 
     def amount(self, name: str) -> float | None:
-        """A number in SI, its unit in the cell or in the heading, the same if in both; None where the cell is empty."""
+        """A number in SI, with its unit in the cell, the heading, or both alike; None where the cell is empty."""
         text = self.text(name)
         if not text:
             return None
@@ -150,7 +150,7 @@ def _group(row: _Row, told: Told) -> RankGroup:
 
 
 def _time(row: _Row, operation: Operation, group: RankGroup, size: float) -> float:
-    """The time of a row, of its time or its bandwidths, which must agree."""
+    """The time of a row, from its time or its bandwidths, which must agree."""
     times = {"time": row.amount("time")}
     algorithm, bus = row.amount("algbw"), row.amount("busbw")
     for name, rate in (("algbw", algorithm), ("busbw", bus)):

@@ -25,13 +25,13 @@ def device_total(machine: Machine) -> int | None:
 
 
 def cited(machine: Machine, key: str) -> str:
-    """Who says so, with the address."""
+    """The source of a statement, with its address."""
     source = machine.sources[key]
     return f"{source.kind} [{key}] {source.address or source.note}"
 
 
 def whole_nodes(machine: Machine, gpus: int) -> int:
-    """Nodes that hold `gpus`, of which none stays idle."""
+    """Number of nodes that hold `gpus` with none left idle."""
     devices, total, nodes = machine.node_devices, device_total(machine), machine.network.nodes
     if total is not None and gpus > total:
         key = nodes.key if nodes else machine.node.devices.key

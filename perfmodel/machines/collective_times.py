@@ -1,4 +1,4 @@
-"""Measured times of collectives as a profile holds them: a table an operation and shape of group, told by its lines."""
+"""Measured times of collectives as a profile holds them: one table per operation and shape of group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from perfmodel.errors import PartError
 from perfmodel.units import show
 
 Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
-MeasuredSize = Annotated[float, "B", "1 B", "100 TiB"]  # unit, least and most that is plausible
+MeasuredSize = Annotated[float, "B", "1 B", "100 TiB"]  # unit, plausible minimum and maximum
 MeasuredTime = Annotated[float, "s", "100 ns", "1000 s"]
 
 
@@ -24,8 +24,8 @@ class TimingRow:
 class Timings:
     """Times of one operation in groups of `ranks` members in each node, `inner` ranks from one to the next.
 
-    A size is what an all-gather ends with, or what a reduction begins with. As in the bandwidth database, all groups
-    of that shape in the nodes talk at once: with `inner` 1 and several nodes that is one group, which has the NICs.
+    A size is the output of an all-gather, or the input of a reduction. As in the bandwidth database, all groups of that
+    shape in the nodes communicate at once: with `inner` 1 and several nodes that is one group, which has all the NICs.
     """
 
     operation: Operation
@@ -61,7 +61,7 @@ class Timings:
 
     @property
     def shape(self) -> str:
-        """The groups that the table holds for, in words."""
+        """The groups to which the table applies, in words."""
         return ranks_apart(self.ranks, self.inner)
 
 

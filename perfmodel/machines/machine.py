@@ -2,7 +2,7 @@
 
 A device is what the scheduler and torch see as one GPU: a GCD on MI250X, a tile on PVC, a whole chip elsewhere.
 Bandwidths are one direction. `node.devices` counts devices in a node of the scheduler; `fabric.domain` counts devices
-that the fast fabric joins (72 in a GB200 NVL72 rack of 18 nodes), and is the paper's G_node.
+joined by the fast fabric (72 in a GB200 NVL72 rack of 18 nodes), and is the paper's G_node.
 """
 
 import math
@@ -20,7 +20,7 @@ from perfmodel.units import show
 
 FlopRate = Annotated[Figure, "flop/s"]
 Size = Annotated[Figure, "B"]
-MessageSize = Annotated[Figure, "B", "1 B"]  # with the least that is plausible
+MessageSize = Annotated[Figure, "B", "1 B"]  # with the plausible minimum
 Rate = Annotated[Figure, "B/s"]
 Time = Annotated[Figure, "s"]
 Plain = Annotated[Figure, "1"]
@@ -31,7 +31,7 @@ FORMAT = 1
 MAX_DEVICES = 1024
 MOST_THREADS_A_CORE = 4
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first that a device has is used
+TRAINING_DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")  # the first one that a device supports is used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class DtypeRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One schedulable device. `gemm` is the rate that large matrix products were measured to reach.
+    """One schedulable device. `gemm` is the measured rate of large matrix products.
 
-    `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run keeps up.
-    `compute_units`: what works on one tile of a matrix product (SM, CU); without it there are none, as on processors.
-    `host_time`, `contention`: of the framework on this device; where they are not given, `settings` has them.
+    `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run sustains.
+    `compute_units`: units that each work on one tile of a matrix product (SM, CU); absent on processors. `host_time`,
+    `contention`: of the framework on this device; the defaults are in `settings`.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Device:
     contention: Plain | None = None
 
     def __post_init__(self) -> None:
-        """A measurement above the peak, or an efficiency above 1, is a slip of the pen."""
+        """Refuse a measurement above the peak and an efficiency above 1."""
         for dtype in ("fp32", "tf32", "bf16", "fp16", "fp8"):
             peak, measured = self.peak.get(dtype), self.gemm.get(dtype)
             if measured is not None and peak is None:
@@ -118,7 +118,7 @@ class Fabric:
 
     `pair_bandwidth`: two devices alone, one direction. `device_bandwidth`: all links of one device, one direction.
     `topology`: mesh (every pair has links of its own), switch (any pair gets all of a device's bandwidth), shared
-    (all devices go through one host or bus), irregular (the slowest link counts), none (one device a node).
+    (all devices go through one host or bus), irregular (the slowest link counts), none (one device per node).
     """
 
     topology: Literal["mesh", "switch", "shared", "irregular", "none"]
@@ -132,7 +132,7 @@ class Fabric:
     slower_than_network: str = ""
 
     def __post_init__(self) -> None:
-        """Bandwidths are there unless the topology is none; a pair never beats the device."""
+        """Bandwidths are given unless the topology is none; that of a pair is at most that of a device."""
         figures = ("pair_bandwidth", "device_bandwidth", "efficiency", "latency")
         if self.topology == "none":
             refuse(self, (*figures, "domain", "reduction_bandwidth"), "a fabric of topology none")
@@ -150,7 +150,7 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The network between nodes. `injection` is what a whole node can send, one direction; topology none = one node."""
+    """The network between nodes. `injection`: bandwidth out of a whole node, one direction; topology none = one node."""
 
     topology: Literal["dragonfly", "dragonfly+", "fat-tree", "rail-optimised", "rail-only", "cloud", "none"]
     nics: Plain | None = None
@@ -213,7 +213,7 @@ class BandwidthDatabase:
     between: Rate | None = None
 
     def __post_init__(self) -> None:
-        """One entry a group shape."""
+        """One entry per group shape."""
         keys = [(entry.inner, entry.size) for entry in self.inside]
         doubled = sorted({key for key in keys if keys.count(key) > 1})
         if doubled:
@@ -222,7 +222,7 @@ class BandwidthDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine profile, whole."""
+    """A complete machine profile."""
 
     format: int
     name: str
@@ -239,7 +239,7 @@ class Machine:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """What must agree across the blocks of a profile."""
+        """Check what must agree across the blocks of a profile."""
         if self.format != FORMAT:
             raise PerfmodelError(f"format {self.format} is unknown; this version reads format {FORMAT}")
         if not _NAME.fullmatch(self.name):
@@ -284,7 +284,7 @@ class Machine:
             )
 
     def _check_timings(self, timings: Timings, place: int) -> None:
-        """A table is the only one of its kind, names a source, and is for groups as jobs on whole nodes have them."""
+        """Each table is the only one of its kind, cites a source, and is for groups of jobs on whole nodes."""
         kinds = [(other.operation, other.ranks, other.inner) for other in self.collectives]
         if kinds.index(kinds[place]) < place:
             raise PartError(f"the {timings.operation} of {timings.shape} is given twice", "collectives", place)

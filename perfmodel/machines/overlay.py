@@ -1,4 +1,4 @@
-"""Tables as a profile of their own, laid over the machine that they were measured on."""
+"""Tables as a profile of their own, which overlays the machine on which they were measured."""
 
 import dataclasses
 import datetime as dt
@@ -29,20 +29,20 @@ def source_key(machine: Machine, word: str = "LOGS") -> str:
 
 
 def source(files: Sequence[str], facts: Iterable[str], note: str, date: str) -> Source:
-    """Where the tables come from: the logs, when they were written, and the versions that they name."""
+    """The source of the tables: the logs, when they were written, and the versions that they name."""
     more = [f"and {len(files) - _NAMED} more"] if len(files) > _NAMED else []
     said = "; ".join([*dict.fromkeys(facts), note])
     return Source(kind="measured", address=", ".join([*files[:_NAMED], *more]), date=date, note=said)
 
 
 def written_on(files: Sequence[str]) -> str:
-    """The day on which the newest of the files was written last."""
+    """The day on which the newest of the files was last written."""
     newest = max(Path(file).stat().st_mtime for file in files)
     return dt.datetime.fromtimestamp(newest, tz=dt.UTC).date().isoformat()
 
 
 def over(machine: Machine, tables: Sequence[Timings], name: str, key: str, of: Source) -> Machine:
-    """The machine with new tables, those of its own kept where no new one is for the same calls; checked as a whole."""
+    """The machine with new tables, checked as a whole; its own stay where no new one is for the same calls."""
     new = {(table.operation, table.ranks, table.inner) for table in tables}
     old = [table for table in machine.collectives if (table.operation, table.ranks, table.inner) not in new]
     kept = tuple(sorted((*old, *tables), key=lambda table: (table.operation, table.ranks, table.inner)))
@@ -57,7 +57,7 @@ def text(machine: Machine, base: str, key: str, file: Path) -> str:
 
 
 def head(machine: Machine, base: str, key: str, file: Path) -> dict[str, Any]:
-    """What stands before what differs: name, base, title and the one source."""
+    """The head of the profile: name, base, title and the one source."""
     of = machine.sources[key]
     return {
         "format": FORMAT,
@@ -69,7 +69,7 @@ def head(machine: Machine, base: str, key: str, file: Path) -> dict[str, Any]:
 
 
 def _base(base: str, file: Path) -> str:
-    """How the file names its base from where it is: by name, or by the whole path of a file elsewhere."""
+    """How the file refers to its base: by name, or by the full path of a file elsewhere."""
     path = Path(base)
     if base.lower() in names():
         return base.lower()

@@ -1,6 +1,6 @@
-"""A profile as YAML text: the one writer for what is imported, fitted and measured, and how each of its values looks.
+"""A profile as YAML text: the one writer for imported, fitted and measured figures, and the format of each value.
 
-Only a template (`machines.template`) is written elsewhere: it walks the fields, not the values, to explain each.
+Only a template (`machines.template`) is written elsewhere: it goes through the fields and explains each.
 """
 
 import re
@@ -16,13 +16,13 @@ from perfmodel.units import parse, show
 
 WIDTH = 118
 _BARE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9 ./_+()\[\]-]*[A-Za-z0-9./_+()\]-])?")
-_FREE_TEXT = ("name", "base", "title", "address", "date", "note")  # what people write, in quotes whatever it says
+_FREE_TEXT = ("name", "base", "title", "address", "date", "note")  # free text, always in quotes
 _FIXED_BLANK = "\N{NO-BREAK SPACE}"  # keeps a number and its unit on one line
 _DIGITS = 6
 
 
 def text(content: Mapping[str, Any]) -> str:
-    """Plain data, nested as the schema of a profile is, as YAML; `sources` stands apart."""
+    """Plain data, nested like the schema of a profile, as YAML; `sources` is set apart."""
     lines: list[str] = []
     for key, value in content.items():
         entry = list(_entry(key, value, ""))
@@ -52,7 +52,7 @@ def figure(value: float, unit: str, key: str, *, digits: int = _DIGITS) -> str:
 
 
 def table(of: Timings, *, digits: int = _DIGITS) -> dict[str, Any]:
-    """A measured table as plain data; `digits` are those of its times."""
+    """A measured table as plain data; `digits`: number of digits of its times."""
     stride = {"inner": of.inner} if of.inner != 1 else {}
     rows = [{"nodes": row.nodes, "times": [show(time, "s", digits=digits) for time in row.times]} for row in of.rows]
     head = {"operation": of.operation, "ranks": of.ranks, **stride, "source": of.source}
@@ -87,7 +87,7 @@ def _entry(key: str, value: Any, indent: str) -> Iterator[str]:
 
 
 def _item(item: Any, indent: str) -> Iterator[str]:
-    """The lines of one of a list: numbers and a row of figures on one line, else a key a line."""
+    """The lines of one list item: numbers and a row of figures on one line, else one key per line."""
     if not isinstance(item, Mapping):
         yield f"{indent}- {quoted(str(item))}"
         return

@@ -1,4 +1,4 @@
-"""Find and read machine profiles, shipped or a user's file, and write one as a commented template."""
+"""Find and read machine profiles, shipped ones or a user's file."""
 
 from pathlib import Path
 
@@ -40,12 +40,12 @@ def load(name: str) -> Machine:
 
 
 def load_file(path: Path) -> Machine:
-    """Read a profile, its bases below it; raise FileProblems with all that is wrong."""
+    """Read a profile and its bases; raise FileProblems with all that is wrong."""
     return schema.build(Machine, _with_bases(path, _MOST_BASES), str(path))
 
 
 def _with_bases(path: Path, most: int) -> yaml.Node:
-    """The profile's node tree laid over that of its `base`, and its base's base."""
+    """The profile's node tree merged over that of its `base`, and its base's base."""
     node = schema.compose(schema.read_text(path), str(path))
     base = schema.entry(node, "base")
     if base is None or not base.value:

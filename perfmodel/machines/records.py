@@ -27,7 +27,7 @@ def machine_summary(machine: Machine) -> Record:
 
 
 def _known(machine: Machine) -> str:
-    """What kind of sources the group bandwidths inside and between nodes have; derived where the profile has none."""
+    """The kind of sources of the group bandwidths inside and between nodes; derived where the profile has none."""
     inside = _kinds([entry.bandwidth for entry in machine.bandwidth.inside])
     between = _kinds([machine.bandwidth.between] if machine.bandwidth.between else [])
     if inside == between or machine.network.topology == "none":
@@ -48,7 +48,7 @@ def machine_figures(machine: Machine) -> list[Record]:
 
 
 def timing_figures(machine: Machine) -> list[Record]:
-    """Every measured time of a collective, called by operation, (stride, ranks a node), nodes and size."""
+    """Every measured time of a collective, named by operation, (stride, ranks per node), nodes and size."""
     return [
         {
             "figure": f"collectives.{table.operation}({table.inner},{table.ranks}).{row.nodes}.{_exact(size)}",

@@ -1,4 +1,4 @@
-"""What a job script needs to know of a machine: queues and their limits, launcher, binding, environment."""
+"""What a job script needs to know about a machine: queues and their limits, launcher, binding, environment."""
 
 import re
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
-    """A way into the machine and its limits (empty = no limit known).
+    """A QOS, partition or queue of the machine, and its limits (empty = no limit known).
 
-    `kind` says what `name` is; a bin is no choice but follows from the number of nodes. `node_minutes`: nodes times
-    minutes of a job. `by_name`: for tests, or for jobs that may be ended early, so never taken unless asked for.
+    `kind` says what `name` is; a bin cannot be chosen but follows from the number of nodes. `node_minutes`: nodes times
+    minutes of a job. `by_name`: for tests, or for jobs that may be ended early, so used only on request.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Qos:
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Limits that somebody can meet."""
+        """Refuse limits that no job can meet."""
         if self.max_time and not _TIME_LIMIT.fullmatch(self.max_time):
             raise PerfmodelError(f"max_time {self.max_time!r} is not hours:minutes:seconds, for example 48:00:00")
         least, most = self.min_nodes or 1, self.max_nodes

@@ -1,10 +1,10 @@
 """Which assumption of a prediction fails most: the error of a step, split over computation, collectives and overlap.
 
 The launcher times collectives alone and steps as a whole, not computation and not what is hidden. With C, K, P the
-predicted computation, communication alone and step, of which the share
-f = 1 - (P - C) / K of K is hidden, and K', S the measured communication alone and step:
+predicted computation, communication alone and step, f = 1 - (P - C) / K is the share of K that is hidden. K', S are the
+measured communication alone and step:
 
-    a collective k    (1 - f) (K_k - K'_k)             as far as it is not hidden
+    a collective k    (1 - f) (K_k - K'_k)             the share that is not hidden
     overlap           K' (f' - f)                      f' = (C + K' - S) / K' is hidden if computation is right
     computation       C - (S - (1 - f) K')             if overlap is right
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 COMPUTATION, OVERLAP, NONE, UNKNOWN = "computation", "overlap", "none", "unknown"
-SMALL = 0.05  # of a step, on average: steps of one grid scatter about as much
+SMALL = 0.05  # mean error of a step; steps of one grid scatter about as much
 
 Shares = Mapping[str, float]
 
@@ -62,7 +62,7 @@ class Verdict:
 
 
 def verdict(rows: Sequence[Shares], *, error: float = 0.0) -> Verdict:
-    """What fails most over rows by their `shares`; `error`: mean error of the steps, where no row has parts.
+    """What fails most over rows, by their `shares`; `error`: mean error of the steps, used where no row has parts.
 
     >>> verdict([{"computation": -0.3, "overlap": 0.02}, {"computation": -0.1}]).assumption
     'computation'

@@ -1,4 +1,4 @@
-"""A calibration as a record, and as a profile laid over the one that it began from."""
+"""A calibration as a record, and as a profile that overlays the one it started from."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _KEY, _FRAME = "FIT", "a pandas DataFrame"
 
 
 def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) -> str:
-    """The text of a profile over `base`, to be written to `file`: each figure that was fitted, and where it is from."""
+    """The text of a profile over `base`, to be written to `file`: each fitted figure with its source."""
     if not found.fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_alone)
         raise PerfmodelError(
@@ -34,7 +34,7 @@ def profile(found: Calibration, base: str, file: Path, measured: Sequence[str]) 
 
 
 def machine(found: Calibration, name: str, measured: Sequence[str]) -> Machine:
-    """The machine with the figures that were fitted; `measured`: the files fitted to, none for a frame in memory."""
+    """The machine with the fitted figures; `measured`: the files they were fitted to, none for a frame in memory."""
     written = overlay.written_on(measured) if measured else dt.datetime.now(dt.UTC).date().isoformat()
     source = Source(kind="measured", address=", ".join(measured) or _FRAME, date=written, note=_note(found))
     changed = adjusted(found.machine, found.changes(), overlay.source_key(found.machine, _KEY), source)
@@ -42,7 +42,7 @@ def machine(found: Calibration, name: str, measured: Sequence[str]) -> Machine:
 
 
 def free(out: str | Path, name: str) -> Path:
-    """The name of a new profile; `name`: how the asker calls it."""
+    """The name of a new profile; `name`: the one that the user asked for."""
     path = Path(out)
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"{name} {str(out)!r} does not end in .yaml, by which --machine knows a profile of your own")

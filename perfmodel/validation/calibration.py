@@ -1,10 +1,10 @@
 """A few figures of a profile fitted to measured steps, robustly and within bounds, and scored on steps left out.
 
 The residual of a row is log(predicted / measured), so that a step of a second and one of an hour weigh the same. Where
-the launcher timed collectives, so are those of each operation and axis, times sqrt(their seconds / the step's): one
-that is no part of the step to speak of has no say. What is sought are logarithms of factors of `adjustments`. soft_l1
-(scipy.optimize.least_squares) lets a gross outlier pull as one that is a little off would. A parameter whose standard
-error would be too large stays as it is (`determined`).
+the launcher timed collectives, each operation and axis adds such a residual, weighted by sqrt(its seconds / the
+step's), so that a negligible one has no influence. The unknowns are the logarithms of the factors of `adjustments`.
+soft_l1 (scipy.optimize.least_squares) limits the influence of gross outliers. A parameter whose
+standard error would be too large stays as it is (`determined`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ from perfmodel.validation.identifiability import standard_errors, weakest
 from perfmodel.validation.measured_steps import Reading
 from perfmodel.validation.scores import Sizes
 
-_STEP = 0.005  # of a logarithm: differences over it see past the corners of the formulas
-_STEADY = 0.01  # steps are never taken to scatter less than this
-_LOOSE = 0.1  # what a residual is taken for an outlier by, before any scatter is known
+_STEP = 0.005  # step of the differences, in logarithms: wide enough to smooth the kinks of the formulas
+_STEADY = 0.01  # least scatter assumed of steps
+_LOOSE = 0.1  # beyond which a residual is an outlier, before the scatter is known
 _NORMAL = 1.4826  # standard deviation over median absolute deviation
 _OUTLYING = 4.0
 _FOLDS = 8
-_FEW = 12  # rows up to which each is left out by itself
-_MOST_STEPS = 60  # of a fit; good data need a dozen, and bad ones go to and fro between corners of the formulas
+_FEW = 12  # most rows for which each is left out by itself
+_MOST_STEPS = 60  # of a fit; good data need a dozen, bad data oscillate between kinks of the formulas
 _AT_BOUND = 1.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A parameter with its factor, the relative standard error of it, and whether a bound stopped it."""
+    """A parameter with its factor, the factor's relative standard error, and whether it ended at a bound."""
 
     adjustment: Adjustment
     factor: float
@@ -51,7 +51,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What was fitted to which rows, what was left alone and why, and the errors before, after and on rows left out."""
+    """What was fitted to which rows, what was kept and why, and the errors before, after and on rows left out."""
 
     machine: Machine
     rows: tuple[Compared, ...]
@@ -69,7 +69,7 @@ class Calibration:
         return self.held_out.mape < self.before.mape
 
     def changes(self) -> tuple[Change, ...]:
-        """The figures that become others."""
+        """The figures that change."""
         return tuple(change for one in self.fitted for change in one.adjustment.changed(one.factor))
 
 
@@ -82,11 +82,11 @@ class _Batch:
     timed: tuple[tuple[int, str, str], ...]
 
     def seconds(self, factors: dict[str, Array]) -> tuple[Array, Array]:
-        """Of steps by [sample, row], and of what was timed by [sample, place in `timed`]; factors are columns."""
+        """Seconds of steps by [sample, row] and of collectives by [sample, place in `timed`]; factors are columns."""
         columns: dict[str, Any] = {each.name: factors.get(each.name, np.ones((1, 1))) for each in fields(Factors)}
         given = Factors(**columns)
         own, costs = self.job.costs.constants, self.job.costs.scaled(given)
-        # Rates that no figure among those fitted stands for stay as they are.
+        # Rates that no fitted figure determines stay as they are.
         constants = replace(costs.constants, channels=own.channels, tapered=own.tapered)
         there = replace(self.job, costs=replace(costs, constants=constants))
         samples = max(len(column) for column in (np.ones((1, 1)), *factors.values()))
@@ -105,7 +105,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Problem:
-    """All rows with what may be adjusted; a point is a row of logarithms, one for each of `among`."""
+    """All rows and the parameters to adjust; a point is a row of logarithms, one for each of `among`."""
 
     batches: tuple[_Batch, ...]
     among: tuple[Adjustment, ...]
@@ -140,7 +140,7 @@ class _Problem:
         return replace(self, among=tuple(kept))
 
     def fit(self, rows: Array, scale: float) -> Array:
-        """The point that fits what some rows say best; `scale`: residuals that are larger count less and less."""
+        """The point that fits some rows best; `scale`: residuals beyond it have less and less weight."""
         from scipy.optimize import least_squares  # noqa: PLC0415 - half a second, and an extra of its own
 
         if not self.among:
@@ -164,7 +164,7 @@ class _Problem:
 
 
 def calibrate(comparison: Comparison, machine: Machine, names: Sequence[str] = ()) -> Calibration:
-    """Fit the parameters called `names` (all, if none are named) to the rows of one machine that say what they ran."""
+    """Fit the parameters called `names` (all, if none are named) to the rows of one machine that state what ran."""
     check_installed()
     rows = _usable(comparison)
     problem = _problem(rows, _chosen(machine, names))
@@ -195,7 +195,7 @@ def calibrate(comparison: Comparison, machine: Machine, names: Sequence[str] = (
 
 
 def stated(reading: Reading) -> Reading:
-    """The rows that say what ran; where the best would have to be guessed, a fit would fit the guess."""
+    """The rows that state what ran; on a row whose layout has to be guessed, a fit would fit the guess."""
     wanted = ("grid", "micro_batch", "recompute")
     missing = {row.line: [name for name in wanted if not getattr(row, name)] for row in reading.rows}
     told = [
@@ -208,7 +208,7 @@ def stated(reading: Reading) -> Reading:
 
 
 def check_installed() -> None:
-    """Raise a sentence where scipy is not there."""
+    """Raise an error with instructions where scipy is not installed."""
     try:
         import scipy.optimize  # noqa: F401, PLC0415 - as above
     except ImportError:
@@ -231,7 +231,7 @@ def _chosen(machine: Machine, names: Sequence[str]) -> tuple[Adjustment, ...]:
 
 
 def _problem(rows: Sequence[Compared], among: tuple[Adjustment, ...]) -> _Problem:
-    """Rows of one job are neighbours."""
+    """The problem, with the rows of one job next to each other."""
     batches: list[_Batch] = []
     terms: list[tuple[int, float, float]] = []  # row, seconds, weight
     for mine in _neighbours(rows):
@@ -264,7 +264,7 @@ def _neighbours(rows: Sequence[Compared]) -> Iterator[list[Compared]]:
 
 
 def _settled(problem: _Problem, rows: Array) -> tuple[list[Adjustment], Array, list[tuple[str, str]]]:
-    """The parameters that the rows determine, their best point, and why the others are left alone."""
+    """The parameters that the rows determine, their best point, and why the others are kept."""
     kept, left, scale = list(problem.among), list[tuple[str, str]](), _LOOSE
     while True:
         now = problem.only(kept)
@@ -278,7 +278,7 @@ def _settled(problem: _Problem, rows: Array) -> tuple[list[Adjustment], Array, l
 
 
 def _scatter(residuals: Array, parameters: int) -> float:
-    """Standard deviation by the median, which outliers do not move."""
+    """Standard deviation estimated from the median, which is robust to outliers."""
     freedom = max(1, len(residuals) - parameters)
     found = _NORMAL * float(np.median(np.abs(residuals))) * (len(residuals) / freedom) ** 0.5
     return float(max(_STEADY, found))

@@ -1,4 +1,4 @@
-"""Steps term by term: collectives as the model counts and times them beside what the launcher counted and timed."""
+"""Steps term by term: collectives as the model counts and times them, next to what the launcher measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Key = tuple[Operation, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One operation on one axis in the step of one row; None where one of the two knows nothing of it."""
+    """One operation on one axis in the step of one row; None where it was not predicted, or not measured."""
 
     line: int
     operation: Operation
@@ -32,7 +32,7 @@ class Term:
 
 
 def terms(one: Compared) -> list[Term]:
-    """Every collective of a row's step whose calls were timed, predicted beside measured."""
+    """Every timed collective of a row's step, predicted and measured."""
     if not one.row.timed:
         return []
     measured = {(timed.operation, timed.axis): timed for timed in one.row.timed}
@@ -51,7 +51,7 @@ def terms(one: Compared) -> list[Term]:
 
 
 def predicted_and_timed(one: Compared) -> list[Timed]:
-    """What was timed of a row's collectives and is predicted to take time, too."""
+    """The collectives of a row that were timed and that are predicted to take time."""
     return [term.measured for term in terms(one) if term.measured and term.predicted and term.predicted.seconds > 0]
 
 
@@ -73,7 +73,7 @@ def _predicted(one: Compared) -> dict[Key, Timed]:
 
 
 def parts(one: Compared, of: Sequence[Term]) -> Parts:
-    """What the error of a row's step is split over."""
+    """The parts over which the error of a row's step is split."""
     computation = predict(one.job, one.layout).compute
     return Parts(
         predicted=one.predicted,

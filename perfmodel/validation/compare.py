@@ -26,8 +26,7 @@ from perfmodel.step.predict import step_time
 from perfmodel.validation.measured_steps import MeasuredStep, Reading, shape_of
 from perfmodel.validation.scores import Order, Sizes
 
-# A weight is gathered for the forward and for the backward pass, as FSDP does, whether or not the latter runs forward
-# again: by recomputation.
+# Weights are gathered once for the forward and once for the backward pass, as FSDP does, for each recomputation mode.
 _GATHERED_TWICE: Mapping[str, WeightCache] = {"none": "none", "selective": "none", "full": "forward"}
 _HALVES: tuple[Dtype, ...] = ("bf16", "fp16")  # as fast as each other, and of the same size
 
@@ -52,7 +51,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compared rows in the order of the file, and what is wrong with the others."""
+    """Compared rows in the order of the file, and the problems of the others."""
 
     rows: tuple[Compared, ...]
     problems: tuple[str, ...]
@@ -83,9 +82,9 @@ def compare(
     machine: Machine | None = None,
     model: Model | None = None,
 ) -> Comparison:
-    """Predict every row; rows that cannot be are dropped with a sentence. `settings` holds what rows do not say.
+    """Predict every row; rows that cannot be predicted are dropped with a reason. `settings`: what rows do not state.
 
-    `machine`, `model`: loaded ones, instead of those that the rows name.
+    `machine`, `model`: loaded ones that replace those named in the rows.
     """
     base = settings or Settings(fidelity="full")
     load = cache(profiles.load)
@@ -141,7 +140,7 @@ def _model(row: MeasuredStep, model: Model | None) -> Model:
 
 
 def training_in(dtype: Dtype | None, machine: Machine) -> Machine:
-    """The machine with the rates of the format in which a row's products ran; of the two of 16 bits either will do."""
+    """The machine with the rates of a row's number format of products; the two 16-bit formats are interchangeable."""
     device = machine.device
     if dtype in (None, device.dtype) or {dtype, device.dtype} <= set(_HALVES):
         return machine
@@ -158,7 +157,7 @@ def _check_count(machine: Machine, gpus: int) -> None:
 
 
 def _key(row: MeasuredStep) -> tuple[object, ...]:
-    """What rows of one job share."""
+    """What all rows of a job have in common."""
     shape = row.model, row.scale_layers, row.scale_hidden, row.sequence, row.batch
     return row.machine, *shape, row.dtype, row.attention, row.dropout, row.optimizer, row.overlap
 
@@ -177,7 +176,7 @@ def _job(row: MeasuredStep, machine: Machine, model: Model, base: Settings) -> J
 
 
 def _predicted(job: Job, rows: list[MeasuredStep], problems: dict[int, str]) -> Iterable[Compared]:
-    """Rows that say all about their layout as one array, the others by a search each."""
+    """Predict rows that state their whole layout as one array, and each of the others by a search."""
     stated = [row for row in rows if row.grid and row.micro_batch and row.recompute]
     if stated:
         layouts = _layouts(stated)
@@ -214,7 +213,7 @@ def _placed(row: MeasuredStep) -> int:
 
 
 def _best(job: Job, row: MeasuredStep) -> Compared:
-    """The best layout of those that the row allows, among what fits in memory."""
+    """The best layout that the row allows and that fits in memory."""
     fixed: dict[str, int] = dict(zip(AXES, row.grid, strict=True)) if row.grid else {}
     asked = replace(job, settings=replace(job.settings, fixed=fixed, ignore_memory=False))
     space = Space(
@@ -249,6 +248,6 @@ def _compared(job: Job, row: MeasuredStep, layout: Layout, predicted: float, mem
 
 
 def _called(row: MeasuredStep, job: Job) -> str:
-    """A model's name, with what was made of its shape."""
+    """A model's name, with the changes to its shape."""
     layers = f" l{row.scale_layers}" if row.scale_layers else ""
     return f"{job.model.name}{layers}{f' x{row.scale_hidden}' if row.scale_hidden else ''}"

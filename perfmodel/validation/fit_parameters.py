@@ -1,7 +1,7 @@
-"""The figures of a profile that a calibration may change: few, named, each with bounds and a place in the file.
+"""The few figures of a profile that a calibration may change, each with a name, bounds and a place in the file.
 
-What is fitted is a factor of one figure, or of several that belong together; the fit and the profile that is written
-are the same model, so nothing is fitted that no field of a profile says.
+A calibration fits a factor of one figure, or of several that belong together. Only fields of a profile are fitted, so
+that the written profile is the fitted model.
 """
 
 import math
@@ -19,7 +19,7 @@ from perfmodel.units import parse
 _BLOCKS = ("device", "fabric", "network", "bandwidth")
 _LATENCIES = ("latency", "bulk_latency", "ring_latency", "far_latency", "startup")
 _LEAST_SHARE = 0.02
-_LEAST_CONTENTION = parse(PLAUSIBLE["1"][0], "1")  # less is no figure of a profile
+_LEAST_CONTENTION = parse(PLAUSIBLE["1"][0], "1")  # least figure that a profile may have
 _HOST_TIMES = parse("100 ns", "s"), parse("10 ms", "s")
 _FACTORS = 0.05, 20.0
 
@@ -56,13 +56,13 @@ class Adjustment:
 
 
 def _share(name: str, given: Figure | None, otherwise: float, low: float, high: float, unit: str = "1") -> Any:
-    """A single figure of the device, between bounds of its own value."""
+    """A single figure of the device, with bounds on its value."""
     value = given.value if given else otherwise
     return (Change(block="device", field=name, value=value, unit=unit),), min(1.0, low / value), max(1.0, high / value)
 
 
 def _gemm(machine: Machine) -> Any:
-    """Where no rate is measured, the efficiency is what is least known; where one is, it is kept up in part."""
+    """The efficiency where no rate is measured; else the share of the measured rate that is sustained."""
     device = machine.device
     if device.gemm.get(device.dtype) is None and device.gemm_efficiency:
         return _share("gemm_efficiency", device.gemm_efficiency, 1.0, _LEAST_SHARE, 1.0)
@@ -90,7 +90,7 @@ def _network_latency(machine: Machine) -> Any:
 
 
 def _inside(machine: Machine) -> Any:
-    """Efficiency of the links, entries of the database, and what the switch adds; none above what a device has."""
+    """Efficiency of the links, entries of the database, and the switch's share; none above a device's bandwidth."""
     fabric = machine.fabric
     figures = [*_given("fabric", ("efficiency",), machine, "1")]
     figures += _given("fabric", ("reduction_bandwidth",), machine, "B/s")
@@ -106,7 +106,7 @@ def _inside(machine: Machine) -> Any:
 
 
 def _between(machine: Machine) -> Any:
-    """The measured bandwidth between nodes, else the efficiency of the network; at most what is injected."""
+    """The measured bandwidth between nodes, else the efficiency of the network; at most the injection bandwidth."""
     network, measured = machine.network, machine.bandwidth.between
     if measured:
         injected = network.injection.value * machine.domain / machine.node_devices if network.injection else math.inf
@@ -139,7 +139,7 @@ NAMES = tuple(_PARAMETERS)
 
 
 def adjustments(machine: Machine) -> Iterator[Adjustment]:
-    """Those that this machine has figures for: no network, no latency of it."""
+    """The adjustments that this machine has figures for; without a network, for instance, there is no latency."""
     for name, (scales, of) in _PARAMETERS.items():
         figures, low, high = of(machine)
         if figures:
@@ -147,7 +147,7 @@ def adjustments(machine: Machine) -> Iterator[Adjustment]:
 
 
 def adjusted(machine: Machine, changes: tuple[Change, ...], key: str, source: Source) -> Machine:
-    """The machine with other figures, checked as a whole."""
+    """The machine with changed figures, checked as a whole."""
     blocks: dict[str, Any] = {}
     for block in _BLOCKS:
         mine = [change for change in changes if change.block == block]

@@ -1,4 +1,4 @@
-"""Which parameters a set of measurements determines, from how its logarithms depend on theirs."""
+"""Which parameters a set of measurements determines, from the derivatives of its logarithms."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ import numpy as np
 from perfmodel.units import Array
 
 LEAST = 0.25  # standard error of the logarithm from which a parameter counts as not determined
-_NOTHING = 2.0**-30  # a dependence that is rounding
+_NOTHING = 2.0**-30  # a dependence this small is rounding
 
 
 def standard_errors(jacobian: Array, sigma: float) -> Array:
     """Of each parameter, from d log(step) / d log(parameter) by [row, column]; sigma is the rows' own scatter.
 
     sigma sqrt(diag((J^T J)^-1)), by the singular values of J = U S V^T: sigma sqrt(sum_k (V_jk / S_k)^2); infinite
-    where nothing, or only a sum with others, shows in any row.
+    where no row depends on the parameter, or only on a sum that includes it.
 
     >>> standard_errors(np.array([[1.0, 0.0], [1.0, 0.1]]), 0.01).round(3).tolist()
     [0.01, 0.141]
@@ -23,12 +23,12 @@ def standard_errors(jacobian: Array, sigma: float) -> Array:
     lost = sizes <= _NOTHING * max(1.0, sizes.max(initial=0.0))
     gain = np.where(lost, 0.0, 1 / np.where(lost, 1.0, sizes))
     found: Array = sigma * np.sqrt(((turned * gain[:, None]) ** 2).sum(axis=0))
-    seen = ((turned * ~lost[:, None]) ** 2).sum(axis=0)  # less than 1: part of the parameter is in no row
+    seen = ((turned * ~lost[:, None]) ** 2).sum(axis=0)  # below 1: no row depends on part of the parameter
     return np.where(seen < 1 - _NOTHING, np.inf, found)
 
 
 def weakest(jacobian: Array, sigma: float, names: Sequence[str]) -> tuple[int, str] | None:
-    """The column that is determined least, and why it is not; None where all are determined well enough.
+    """The column that is determined least, and why; None where all are determined well enough.
 
     >>> weakest(np.array([[1.0, 0.0], [1.0, 0.001]]), 0.05, ["rate", "latency"])  # 0.05: rows scatter by 5 %
     (1, 'hardly any step depends on it: twice as much changes none by more than 0.1 %')
@@ -54,7 +54,7 @@ def weakest(jacobian: Array, sigma: float, names: Sequence[str]) -> tuple[int, s
 
 
 def _nearest(jacobian: Array, place: int) -> int:
-    """The column most like one column."""
+    """The column most similar to this one."""
     lengths = np.linalg.norm(jacobian, axis=0)
     alike = np.abs(jacobian.T @ jacobian[:, place]) / np.maximum(lengths * lengths[place], _NOTHING)
     alike[place] = -1.0

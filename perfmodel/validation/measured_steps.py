@@ -56,13 +56,13 @@ _DTYPES = ("bf16", "fp16", "fp32")
 _SIZES = ("hidden", "layers", "heads", "kv_heads", "ffn", "vocabulary")
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MOST = 1 << 40
-_LEAST, _GREATEST = 1 / _MOST, 1.0 * _MOST * _MOST  # no step, rate or memory that anyone measured lies outside
+_LEAST, _GREATEST = 1 / _MOST, 1.0 * _MOST * _MOST  # plausible range of a measured step, rate or memory
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """A step's calls of one operation on one axis: how many, bytes of their buffers, seconds alone."""
+    """A step's calls of one operation on one axis: their number, buffer bytes, and seconds when run alone."""
 
     operation: Operation
     axis: str
@@ -75,8 +75,8 @@ class Timed:
 class MeasuredStep:
     """One run: what ran, and how long a step took. None or "" = not stated; `model` is a name or six numbers.
 
-    `ran`: by what it was carried out, where the file says so. Of a run with `repetitions` in the file the figures are
-    medians, and the line is that of the first.
+    `ran`: the program that ran it, where the file says so. For a run with `repetitions` in the file, the figures are
+    medians and the line is that of the first.
     """
 
     line: int
@@ -145,7 +145,7 @@ def _named(heads: list[str], cells: list[str]) -> dict[str, str]:
 
 
 def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[Timed, ...] = ()) -> MeasuredStep:
-    """One row; the first thing wrong with it is raised as a sentence. `same_as`: where all that it says stood first."""
+    """One row; its first problem is raised as a sentence. `same_as`: the place where the same values stood first."""
     if same_as != line:
         raise PerfmodelError(f"the same in everything as line {same_as}")
     grid = _grid(values)
@@ -189,7 +189,7 @@ def _needed(value: _T | None, column: str) -> _T:
 
 
 def _devices(values: Mapping[str, str], grid: tuple[int, ...] | None) -> int:
-    """Those of the grid, which a number beside it must be; without one, that number."""
+    """Devices of the grid, which a stated number must equal; without a grid, the stated number."""
     gpus = _whole(values, "gpus")
     if grid is None:
         return _needed(gpus, "gpus")
@@ -200,7 +200,7 @@ def _devices(values: Mapping[str, str], grid: tuple[int, ...] | None) -> int:
 
 
 def _grid(values: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Sizes of the axes, 1 where a row gives others only; None where it gives none."""
+    """Sizes of the axes, 1 where a row gives only others; None where it gives none."""
     sizes: dict[str, int] = {}
     for column in (*AXES, *_ALIASES):
         size, axis = _whole(values, column), _ALIASES.get(column, column)
@@ -247,7 +247,7 @@ def _shape(values: Mapping[str, str]) -> tuple[int | None, ...]:
 
 
 def _recompute(values: Mapping[str, str]) -> str | None:
-    """Also yes and no, as frameworks write it."""
+    """The recomputation mode; also yes and no, as frameworks write it."""
     text = values.get("recompute", "").lower()
     if text in _YES:
         return "full" if _YES[text] else "none"

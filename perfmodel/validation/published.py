@@ -1,4 +1,4 @@
-"""Predictions against figures printed in papers, which `data/published.csv` holds with their citations."""
+"""Predictions against figures from papers, which `data/published.csv` holds with their citations."""
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from perfmodel.validation.compare import model_of
 
 _LADDER = "overlap ladder"
 _FILE = "validation/data/published.csv"
-# What the error of each quantity is an error of, for tables.
+# For tables: what the error of each quantity refers to.
 UNITS: Mapping[str, str] = {
     "step_s": "s",
     "compute_s": "s",
@@ -38,7 +38,7 @@ UNITS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One figure with its question, a prediction of it, and the layout that this is of."""
+    """One figure with its question, its prediction, and the predicted layout."""
 
     row: Mapping[str, str]
     layout: Layout
@@ -71,7 +71,7 @@ def checks() -> list[str]:
 
 
 def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Published:
-    """The grid is the row's own, or the best; the ladder's is the best with everything overlapped."""
+    """Predict a row on its own grid, or on the best; for the ladder, on the best with everything overlapped."""
     fixed = {name: int(size) for name, size in (part.split("=") for part in row["grid"].split())}
     everything = " ".join(sorted(AXONN_OVERLAPS))
     job = _job(row, row["overlap"] or everything, contention)
@@ -148,9 +148,9 @@ def _quantity(name: str, job: Job, prediction: Prediction) -> float:
 
 
 def slowed_computation(job: Job, prediction: Prediction) -> float:
-    """Seconds of computation as a profiler sees them: alone, and what communication beside it takes from it.
+    """Seconds of computation as a profiler sees them: alone, plus the slowdown by concurrent communication.
 
-    With h seconds hidden: step = computation + communication - h + contention * h, so that h follows from the step.
+    With h seconds hidden, step = computation + communication - h + contention * h, which gives h.
     """
     if prediction.compute is None:
         raise PerfmodelError("at paper fidelity there is no computation")
@@ -161,7 +161,7 @@ def slowed_computation(job: Job, prediction: Prediction) -> float:
 
 
 def _seconds(job: Job, layout: Layout, rate: float) -> float:
-    """Seconds of a step that ran at `rate` FLOP/s a device by the closed formula of Narayanan et al. 2021."""
+    """Seconds of a step at `rate` FLOP/s per device, by the closed formula of Narayanan et al. 2021."""
     shape = job.model.transformer
     if not isinstance(shape, Transformer):
         raise PerfmodelError(f"{job.model.name} is no decoder that the closed formula counts")
@@ -188,7 +188,7 @@ class ContentionFit:
 
 
 def root(rising: Callable[[float], float], low: float, high: float, *, exact: float = _EXACT) -> float:
-    """Where a rising function is 0 between `low` and `high`, to `exact`: by halving.
+    """The root of a rising function between `low` and `high`, to within `exact`, by bisection.
 
     >>> round(root(lambda x: x * x - 2, 0, 2), 3)
     1.414
@@ -202,19 +202,19 @@ def root(rising: Callable[[float], float], low: float, high: float, *, exact: fl
 
 
 def fits() -> tuple[ContentionFit, ...]:
-    """The fit of every machine that a shipped figure is marked for."""
+    """The fit of every machine for which a shipped figure is marked."""
     return tuple(ContentionFit(row, _contention(row)) for row in rows() if row["fit"])
 
 
 def _contention(row: Mapping[str, str]) -> float:
-    """From 0, where nothing is lost side by side, to 1, where nothing is won; a step takes longer the more is lost."""
+    """Between 0 (overlap costs nothing) and 1 (overlap gains nothing); the step time rises with it."""
     return root(lambda contention: predicted(row, contention).error, 0.0, 1.0)
 
 
 def refitted(found: Sequence[Published], fitted: Sequence[ContentionFit]) -> tuple[Published | None, ...]:
     """The same figures with their machine's fit; None where there is none, and for what is not scored.
 
-    Only times of steps are: what contention takes is shared by computation and communication, in parts not known apart.
+    Only step times are scored: contention slows both computation and communication, in unknown proportions.
     """
     of_machine = {fit.row["machine"]: fit for fit in fitted}
     return tuple(_refitted(one.row, of_machine.get(one.row["machine"])) for one in found)

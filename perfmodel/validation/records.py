@@ -1,4 +1,4 @@
-"""Published figures beside their predictions as records for tables, JSON and CSV."""
+"""Published figures and their predictions as records for tables, JSON and CSV."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ def _row_record(one: Published, after: Published | None) -> dict[str, Any]:
 
 
 def calibration_record(found: Calibration) -> dict[str, Any]:
-    """What was fitted, what was left alone, and the errors."""
+    """What was fitted, what was kept, and the errors."""
     return {
         "machine": found.machine.name,
         "rows": len(found.rows),
@@ -129,7 +129,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
 
 
 def _summed(key: Key, every: Sequence[Term]) -> dict[str, Any]:
-    """One operation on one axis over all rows: a call's mean seconds, and the median error of rows that have both."""
+    """One operation on one axis over all rows: mean seconds per call, and the median error of rows that have both."""
     mine = [term for term in every if (term.operation, term.axis) == key]
     errors = [term.predicted.seconds / term.measured.seconds - 1 for term in mine if term.predicted and term.measured]
     sides = {name: [each for term in mine if (each := getattr(term, name))] for name in ("predicted", "measured")}

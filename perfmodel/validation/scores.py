@@ -8,13 +8,13 @@ import numpy as np
 from perfmodel.numerics import kendall, spearman
 from perfmodel.units import Array
 
-_LEAST = 3  # rows of a group whose order says something
+_LEAST = 3  # least rows of a group for its order to be meaningful
 _SOME, _FEW = 3, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Relative errors: mean and median without sign, mean with it, and the largest."""
+    """Relative errors: mean and median of absolute values, signed mean, and the largest."""
 
     rows: int
     mape: float
@@ -24,7 +24,7 @@ class Sizes:
 
     @classmethod
     def of(cls, errors: Sequence[float]) -> "Sizes":
-        """From errors, predicted / measured - 1; at least one.
+        """Sizes of errors, predicted / measured - 1; at least one.
 
         >>> Sizes.of([0.1, -0.3, 0.05])
         Sizes(rows=3, mape=0.15, median=0.1, bias=-0.05, worst=0.3)
@@ -47,9 +47,9 @@ def mean_error(sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Agreement in order, over groups of rows that differ in their grids only; None where no group is large enough.
+    """Agreement in order, over groups of rows that differ only in their grids; None where no group is large enough.
 
-    Correlations count groups of 3 rows and more in which something varies; hits and regret those of 2 and more.
+    Correlations use groups of 3 or more rows in which something varies; hits and regret those of 2 or more.
     `top1`, `top3`, `top5`: share of groups whose fastest row is among the 1, 3 or 5 predicted to be fastest.
     `regret`: measured time of the row predicted to be fastest / time of the fastest.
     """

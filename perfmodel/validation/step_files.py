@@ -20,7 +20,7 @@ _FRAME = "DataFrame"
 _OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _MARK = b"\xef\xbb\xbf"  # which some editors put before UTF-8 text
 _MOST = sys.float_info.max
-_RAN = ("backend", "hardware", "tune")  # what makes runs unlike each other that no column tells apart
+_RAN = ("backend", "hardware", "tune")  # settings that distinguish runs but have no column
 _SWITCH = {True: "yes", False: "no"}
 
 
@@ -44,7 +44,7 @@ def read(path: Path, *, machine: str = "", model: str = "") -> Reading:
 
 
 def read_frame(frame: frames.Frame, *, machine: str = "", model: str = "") -> Reading:
-    """The same of a data frame with the columns of a file; the line of a row is the one it would have as CSV."""
+    """Read a data frame with the columns of a file; a row's line is the one it would have as CSV."""
     given = {name: value for name, value in (("machine", machine), ("model", model)) if value}
     return _joined_runs(rows_of(_FRAME, *frames.cells(frame), given=given))
 
@@ -66,7 +66,7 @@ def _table(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
 
 
 def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
-    """One JSON object a line; what is no result, or of a run that did not end well, is told and left out."""
+    """One JSON object per line; lines that are no result, or of a failed run, are reported and left out."""
     rows: list[MeasuredStep] = []
     problems: list[tuple[int, str]] = []
     seen: dict[str, int] = {}
@@ -84,7 +84,7 @@ def _records(path: str, content: bytes, given: Mapping[str, str]) -> Reading:
 
 
 def _good(text: bytes, record: Record | None) -> Record:
-    """The record of a run that ended well."""
+    """The record, if its run succeeded."""
     if record is None:
         if text.lstrip().startswith(b"{"):
             raise PerfmodelError("no JSON object: cut off as it was written, or two in one line")
@@ -109,7 +109,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _timed(communication: Any) -> Iterator[Timed]:
-    """The calls of a step by operation and axis."""
+    """The timed calls of a step by operation and axis."""
     for operation, axes in _entries(communication):
         if operation not in _OPERATIONS:
             raise PerfmodelError(f"communication names {operation!r}, none of {', '.join(_OPERATIONS)}")
@@ -141,7 +141,7 @@ def medians(rows: Iterable[MeasuredStep]) -> tuple[MeasuredStep, ...]:
 
 
 def _run(row: MeasuredStep) -> MeasuredStep:
-    """All that a row says of what ran, the calls that were timed included, and which figures it has."""
+    """All that a row states about its run, including the timed calls, and which figures it has."""
     return replace(
         row,
         line=0,
@@ -168,6 +168,6 @@ def _typical(*same: Timed) -> Timed:
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    """Of rows that all have the figure, or all lack it."""
+    """Median over rows that all have the figure, or all lack it."""
     given = [value for value in values if value is not None]
     return statistics.median(given) if given else None

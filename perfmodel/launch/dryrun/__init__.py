@@ -1,4 +1,4 @@
-"""A step of the launch code on pretended ranks, in one process: what it sends, multiplies and holds, counted.
+"""A step of the launch code on simulated ranks, in one process: what it sends, multiplies and holds is counted.
 
 Within the launcher it may import processes, layers and training.
 """

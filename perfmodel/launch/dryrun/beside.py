@@ -1,4 +1,4 @@
-"""A dry run beside the analytical model: what both say is sent, multiplied and held."""
+"""A dry run compared with the analytical model: what each says is sent, multiplied and held."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """One step of one rank at any scale, in one process and without a GPU: the launch code under fake groups and tensors.
 
-Fake process groups send nothing and fake tensors hold no numbers, so that the code of a run does all that it would do,
-in the same order, and what it sends, multiplies and holds can be counted.
+Fake process groups send nothing and fake tensors hold no numbers. The code of a run does all that it would do, in the
+same order, and what it sends, multiplies and holds can be counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What one rank did in a step: collectives, FLOPs of products with weights and of attention, bytes at the peak."""
+    """What one rank did in a step: collectives, FLOPs of products with weights and of attention, peak bytes."""
 
     ledger: Ledger
     products: int
@@ -38,7 +38,7 @@ class DryRun:
 
 
 def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
-    """Run one step of `rank`, gradients accumulated as the batch asks for."""
+    """Run one step of `rank`, with gradients accumulated as the batch requires."""
     _refuse(job)
     with _pretended(int(layout.gpus), rank):
         grid, tracker = Grid.of(layout, rank), Tracker(_pass)
@@ -61,7 +61,7 @@ def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
 
 
 def _refuse(job: Job) -> None:
-    """What the launch code does not do."""
+    """Refuse what the launch code does not support."""
     settings = job.settings
     if job.model.transformer is None:
         raise UsageError(f"{job.model.name} is no decoder, and only decoders can be run dry")
@@ -79,7 +79,7 @@ def _refuse(job: Job) -> None:
 
 @contextmanager
 def _pretended(ranks: int, rank: int) -> Iterator[None]:
-    """Be one of so many ranks, of which no other exists."""
+    """Act as one of so many ranks, none of which exists."""
     if not 0 <= rank < ranks:
         raise UsageError(f"rank {rank} of {ranks} ranks, wanted 0 to {ranks - 1}")
     if ranks == 1:
@@ -93,7 +93,7 @@ def _pretended(ranks: int, rank: int) -> Iterator[None]:
 
 
 def _name(tracker: Tracker, made: Trainer) -> None:
-    """What is alive from step to step."""
+    """Name the tensors that live from step to step."""
     flat, optimizer = made.flat, made.optimizer
     for tensor in (flat.master, optimizer.first, optimizer.second):
         tracker.name(tensor, "optimizer")
@@ -102,6 +102,6 @@ def _name(tracker: Tracker, made: Trainer) -> None:
 
 
 def _pass() -> str:
-    """What a tensor is that is made now; nothing public tells whether a backward pass is running."""
+    """The kind of a tensor made now; no public function tells whether a backward pass is running."""
     backward = torch._C._current_graph_task_id() != -1  # noqa: SLF001
     return "backward pass" if backward else "kept from the forward pass"

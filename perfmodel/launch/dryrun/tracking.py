@@ -1,7 +1,7 @@
-"""What runs, seen operation by operation: FLOPs of products, and the memory of every tensor that is alive.
+"""What runs, observed operation by operation: FLOPs of products, and the memory of every live tensor.
 
 A dispatch mode sees each operation that torch is about to run. Tensors that share memory share a storage; a storage is
-counted when it is first seen and until nothing refers to it.
+counted from when it is first seen until nothing refers to it.
 """
 
 import weakref
@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 _PRODUCTS = (torch.ops.aten.mm, torch.ops.aten.addmm)
-# The kernel that fake tensors of a processor get, which torch's own counter leaves out; it has no public name.
+# The attention kernel of fake CPU tensors, which torch's own counter omits; it has no public name.
 _KERNEL = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu").default  # noqa: B009
 _KERNEL_BACK = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward").default  # noqa: B009
 _GATHER = torch.ops.c10d._allgather_base_.default
@@ -24,12 +24,12 @@ _SCATTER = torch.ops.c10d._reduce_scatter_base_.default
 class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts FLOPs of products of two matrices apart from all others (attention's), and bytes alive by kind.
 
-    `kind` names what a tensor is at the moment at which it is made. A collective under way holds what it sends: what a
-    reduce-scatter reads is counted until what it wrote is gone, although fake collectives are over at once.
+    `kind` names what a tensor is when it is made. A collective in progress holds what it sends: the input of a
+    reduce-scatter is counted until its output is gone, although fake collectives end at once.
     """
 
     def __init__(self, kind: Callable[[], str]) -> None:
-        """Nothing has run."""
+        """Start with nothing counted."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._kind = kind
         self._alive: dict[int, tuple[str, int]] = {}
@@ -37,7 +37,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.begin()
 
     def begin(self) -> None:
-        """Count anew, from what is alive."""
+        """Restart the count from what is alive."""
         self.products = self.attention = 0
         self.peak, self.at_peak = self._bytes, Counter[str]()
 
@@ -64,7 +64,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return made
 
     def name(self, tensor: torch.Tensor, kind: str) -> None:
-        """Say better what a tensor is."""
+        """Change the kind of a tensor."""
         key = _identity(tensor.untyped_storage())
         self._alive[key] = kind, self._alive[key][1]
 
@@ -94,12 +94,12 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _identity(storage: torch.UntypedStorage) -> int:
-    """The same for all tensors that share this memory; nothing public tells."""
+    """An identity shared by all tensors of one storage; there is no public one."""
     return int(storage._cdata)  # noqa: SLF001
 
 
 def _nothing(_: object) -> None:
-    """The argument is what is held."""
+    """The argument shows what is held."""
 
 
 def _tensors(made: Any) -> Iterator[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""What stands between the two layers of an MLP, keeping its input only."""
+"""The activation between the two layers of an MLP; keeps only its input."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from perfmodel.models import layers
 
 
 def activate(layer: layers.Activation, inputs: torch.Tensor) -> torch.Tensor:
-    """GELU; or, gated, SiLU(gate) * up of features that alternate: gate, up, gate, up, so that any axis cuts pairs."""
+    """GELU; or, gated, SiLU(gate) * up, with features alternating gate, up, so that a split keeps pairs whole."""
     if not layer.gated:
         return gelu(inputs)
     outputs: torch.Tensor = _Gated.apply(inputs)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Causal attention of the heads that a rank of X holds; ranks of Y hold the same heads and all attend.
+"""Causal attention of the heads that a rank of X holds; all ranks of Y compute the same heads.
 
-The layer before gives each group of heads that shares a key and a value side by side: its queries, its key, its value.
-So X cuts whole groups, and grouped-query attention is no special case.
+The layer before orders features by group of heads that share a key and a value: queries, key, value. So X splits off
+whole groups, and grouped-query attention is no special case.
 """
 
 import math
@@ -21,10 +21,10 @@ from perfmodel.models import layers
 
 
 class Attention(nn.Module):
-    """From the joined queries, keys and values to the heads' outputs; keeps the three, and no scores with `flash`."""
+    """From joined queries, keys and values to the heads' outputs; keeps these three, and no scores with `flash`."""
 
     def __init__(self, plan: Plan, layer: layers.Attention, *, name: str = "", flash: bool = True) -> None:
-        """Query and key norms are shared by all heads, so that every rank holds them whole."""
+        """Query and key norms are shared by all heads, so every rank holds them whole."""
         super().__init__()
         self.plan, self.layer, self.name, self.flash = plan, layer, name or layer.name, flash
         self.groups, rest = divmod(layer.kv_heads, plan.grid.x.size)
@@ -55,7 +55,7 @@ class Attention(nn.Module):
     def _materialized(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, at: MicroStep
     ) -> torch.Tensor:
-        """Keeps the softmax, and with dropout its mask and result. Heads of a group stand below each other."""
+        """Keeps the softmax, and with dropout its mask and result. Heads of a group are stacked."""
         sequences, positions, heads, width = queries.shape
         queries, keys, values = (
             part.transpose(1, 2).reshape(sequences * self.groups, -1, width) for part in (queries, keys, values)
@@ -68,7 +68,7 @@ class Attention(nn.Module):
         return outputs.transpose(1, 2).flatten(2)
 
     def _dropped(self, shares: torch.Tensor, at: MicroStep) -> torch.Tensor:
-        """Dropout by sequence, head, query and key, as all ranks count them."""
+        """Dropout by global index of sequence, head, query and key."""
         if not self.plan.dropout:
             return shares
         sequences, heads, positions, _ = shares.shape
@@ -79,7 +79,7 @@ class Attention(nn.Module):
 
 
 def _flash(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, _: MicroStep) -> torch.Tensor:
-    """Drops no scores: the kernel would draw from a state of its own, so that no two grids would drop the same."""
+    """Drops no scores: the kernel's own random state would make each grid drop different ones."""
     grouped = queries.shape[2] != keys.shape[2]
     queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
     outputs = scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=grouped)
@@ -87,7 +87,7 @@ def _flash(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, _: M
 
 
 class _Split(torch.autograd.Function):
-    """Copies, so that the joined tensor is not kept beside them; the backward pass writes into one tensor."""
+    """Copies, so that the joined tensor is not kept as well; the backward pass writes into one tensor."""
 
     @staticmethod
     def forward(ctx: Any, joined: torch.Tensor, groups: int, shared: int, width: int) -> tuple[torch.Tensor, ...]:

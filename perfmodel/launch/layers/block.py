@@ -1,4 +1,4 @@
-"""One block of a decoder: attention and MLP, each a normal layer, what is between, and a transposed layer."""
+"""One block of a decoder: attention and MLP, each a normal layer, an operation in between, and a transposed layer."""
 
 import math
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ def record(records: Records, name: str, kind: type[_Kind]) -> _Kind:
 
 
 class DecoderBlock(nn.Module):
-    """Residuals around attention and MLP; where there is one norm, both read what it gives and are added together."""
+    """Residuals around attention and MLP; with a single norm, both read its output and their sum is added."""
 
     def __init__(self, plan: Plan, records: Records, *, name: str, blocks: int, flash: bool) -> None:
-        """`records`: the layers by name. What is added to the residual starts smaller the more `blocks` there are."""
+        """`records`: the layers by name. The more `blocks` there are, the smaller the initial weights that add to the residual."""
         super().__init__()
         added = STD / math.sqrt(2 * blocks)
 

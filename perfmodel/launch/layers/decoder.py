@@ -1,6 +1,6 @@
 """A decoder as the model counts it: built from the same records of layers that the analytical model sizes.
 
-Hidden states between layers are split over Y and copies over X, so that residuals are added without sending anything.
+Hidden states between layers are split over Y and replicated over X, so that residuals need no communication.
 """
 
 import torch
@@ -19,7 +19,7 @@ from perfmodel.parallel.sharding import block_repeats
 
 
 def build(model: Model, plan: Plan, *, padded_vocabulary: int, flash: bool = True) -> "Decoder":
-    """A decoder on this rank, its parameters without memory until `parameters.hold` gives them some.
+    """A decoder on this rank; its parameters have no memory until `parameters.hold` allocates it.
 
     `padded_vocabulary` is that of `Job.padded_vocabulary`; without `flash` the scores of attention are stored.
     """
@@ -31,7 +31,7 @@ def build(model: Model, plan: Plan, *, padded_vocabulary: int, flash: bool = Tru
 class Decoder(nn.Module):
     """Tokens and targets to the loss; `schedule` is told where a micro-step begins and ends.
 
-    Positions are learned, or else rotary: heads are as wide as `rotary` says.
+    Positions are learned or rotary; `rotary` is the width of the heads.
     """
 
     def __init__(self, model: Model, plan: Plan, *, padded_vocabulary: int, flash: bool) -> None:

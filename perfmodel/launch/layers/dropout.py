@@ -1,6 +1,6 @@
-"""Dropout whose masks are the same on every grid: each element's number is drawn by its index in the whole batch.
+"""Dropout with the same masks on every grid: each element's random number depends on its index in the batch.
 
-No state is kept or restored: a block that is run again draws the same mask again.
+No state is kept or restored: a recomputed block draws the same mask again.
 """
 
 import torch
@@ -11,10 +11,10 @@ from perfmodel.launch.training.plan import MicroStep, Plan
 
 
 class Dropout:
-    """Dropout of features, `width` in all, that `axis` splits."""
+    """Dropout of `width` features that `axis` splits."""
 
     def __init__(self, plan: Plan, name: str, width: int, axis: Axis) -> None:
-        """`name` keeps layers apart."""
+        """`name` gives each layer masks of its own."""
         self.plan, self.name, self.width, self.axis = plan, name, width, axis
 
     def __call__(self, inputs: torch.Tensor, at: MicroStep) -> torch.Tensor:
@@ -34,7 +34,7 @@ def dropped(plan: Plan, inputs: torch.Tensor, starts: torch.Tensor, *, name: str
 
 
 def _kept(starts: torch.Tensor, width: int, key: int, rate: float) -> torch.Tensor:
-    """Which elements stay, a byte each; some rows at a time, as their hashes take 16."""
+    """Which elements stay, one byte each; a few rows at a time, as hashes take 16 bytes per element."""
     kept = torch.empty(len(starts), width, dtype=torch.bool, device=starts.device)
     places, rows = torch.arange(width, device=starts.device), max(1, draws.CHUNK // width)
     for first in range(0, len(starts), rows):

@@ -7,8 +7,8 @@ On rank (i, j, k) of X, Y, Z, with a weight of n outputs and k inputs:
     backward    dI = all-reduce over X of dO W                      (m / Z) x (k / Y)
                 dW = reduce-scatter over Z of dO^T I                a shard again
 
-I is split over Y and a copy over X, O is split over X and a copy over Y. So the next layer is *transposed*: X and Y
-change roles, it takes O as it is and gives back what is split as I was. dI travels while dW is computed (OAR).
+I is split over Y and replicated over X; O is split over X and replicated over Y. So the next layer is *transposed*: X
+and Y change roles, it takes O as it is, and its output is split like I. dI is sent while dW is computed (OAR).
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ class Linear(nn.Module):
     """A fully connected layer whose weight is split over X, Y and Z. Rows of the input are this rank's share."""
 
     def __init__(self, plan: Plan, layer: layers.Linear, *, name: str = "", std: float = 0.02) -> None:
-        """The weight starts normal of deviation `std`, the bias at zero; `name` tells layers of one kind apart."""
+        """Initial weights are normal with deviation `std`, biases zero; `name` distinguishes layers of one kind."""
         super().__init__()
         self.at = plan.grid.exchanged() if layer.transposed else plan.grid
         self.schedule, self.products = plan.schedule, plan.products
@@ -60,7 +60,7 @@ class _Linear(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: torch.Tensor, values: torch.Tensor, bias: torch.Tensor | None, layer: Linear
     ) -> torch.Tensor:
-        """`values` is an argument so that autograd comes back here even where the inputs need no gradient."""
+        """`values` is an argument so that autograd calls `backward` even where the inputs need no gradient."""
         inputs = inputs.to(product_dtype(values))
         weight = layer.schedule.gather(layer.weight, inputs.dtype)
         outputs = layer.products.nt(inputs, weight)
@@ -73,7 +73,7 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, None, torch.Tensor | None, None]:
-        """Where nothing is sent over X, dW comes first, so that its reduce-scatter travels while dI is computed."""
+        """Where nothing is sent over X, dW comes first, so that its reduce-scatter runs while dI is computed."""
         (gradient,), (inputs,) = gradients, ctx.saved_tensors
         layer, schedule, at = ctx.layer, ctx.layer.schedule, ctx.layer.at
         gradient = gradient.to(inputs.dtype).contiguous()

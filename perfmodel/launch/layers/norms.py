@@ -1,8 +1,8 @@
 """LayerNorm and RMSNorm over features that one axis may split: statistics are always those of the full width.
 
-What travels is a number or two for each row, in fp32 (fp64 where products run in it). A mean and a variance are never
-got from sums of x and x^2, whose difference loses every digit where the mean is large: ranks send the mean and the
-squared deviations of their own part, which are joined exactly (Chan, Golub and LeVeque 1979).
+Ranks send one or two numbers per row, in fp32 (fp64 where products run in it). Means and variances never come from sums
+of x and x^2, whose difference loses all digits where the mean is large. Ranks send the mean and the squared deviations
+of their own part, which are combined exactly (Chan, Golub and LeVeque 1979).
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class Norm(nn.Module):
     """A norm over `layer.width` features split over `axis`: LayerNorm, or RMSNorm where there is no shift."""
 
     def __init__(self, layer: layers.Norm, axis: Axis = WHOLE, *, name: str = "", partial: bool = False) -> None:
-        """Scales start at 1, shifts at 0; `partial` where each rank of X norms other heads."""
+        """Scales start at 1, shifts at 0; `partial` where each rank of X normalizes different heads."""
         super().__init__()
         self.axis, self.width, name = axis, layer.width, name or layer.name
         self.scale = Vector(
@@ -52,12 +52,12 @@ def fused(inputs: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor | None)
 
 
 def exact(dtype: torch.dtype) -> torch.dtype:
-    """The format of sums that must not be rounded to a product's: fp32, or fp64 where products run in it."""
+    """The format of sums that must not be rounded to that of products: fp32, or fp64 where products run in it."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 class _LayerNorm(torch.autograd.Function):
-    """Keeps its input, and of each row the mean and 1 / deviation."""
+    """Keeps its input, and for each row the mean and 1 / deviation."""
 
     @staticmethod
     def forward(ctx: Any, inputs: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor, norm: Norm) -> torch.Tensor:
@@ -69,7 +69,7 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-        """(g - mean(g) - x mean(g x)) / deviation, where x is normalised and g is what arrives times the scale."""
+        """(g - mean(g) - x mean(g x)) / deviation, where x is normalised and g is the incoming gradient times the scale."""
         inputs, scale, mean, inverse = ctx.saved_tensors
         normalised, gradient = (inputs.to(mean.dtype) - mean) * inverse, gradients[0].to(mean.dtype)
         scaled = gradient * scale.to(mean.dtype)
@@ -83,7 +83,7 @@ class _LayerNorm(torch.autograd.Function):
 
 
 class _RMSNorm(torch.autograd.Function):
-    """Keeps its input, and of each row 1 / root mean square."""
+    """Keeps its input, and for each row 1 / root mean square."""
 
     @staticmethod
     def forward(ctx: Any, inputs: torch.Tensor, scale: torch.Tensor, norm: Norm) -> torch.Tensor:
@@ -97,7 +97,7 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
-        """As LayerNorm's without the means."""
+        """As for LayerNorm, without the means."""
         inputs, scale, inverse = ctx.saved_tensors
         normalised, gradient = inputs.to(inverse.dtype) * inverse, gradients[0].to(inverse.dtype)
         scaled = gradient * scale.to(inverse.dtype)

@@ -15,7 +15,7 @@ def again(plan: Plan, function: Callable[..., torch.Tensor], *inputs: object) ->
     def passes() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         return plan.schedule.during("first"), plan.schedule.during("again")
 
-    # Stopped at the last tensor that is needed, ranks would send other collectives than in the first pass.
+    # With early stopping, ranks would not send the same collectives as in the first pass.
     with set_checkpoint_early_stop(False):
         outputs: torch.Tensor = checkpoint(
             function, *inputs, use_reentrant=False, preserve_rng_state=False, context_fn=passes

@@ -1,7 +1,7 @@
 """Rotary position embeddings (Su et al. 2021, arXiv 2104.09864), for decoders without learned positions.
 
-Feature i of a head and feature i + half of it are turned by position * base^(-i / half), as the Llama models do.
-Turning is linear, so nothing is kept for the backward pass but the angles, which all layers share.
+Features i and i + half of a head are rotated by position * base^(-i / half), as the Llama models do. Rotation is
+linear, so the backward pass needs only the angles, which all layers share.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _BASE = 10_000.0
 def turns(
     positions: int, head_dim: int, *, device: torch.device, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosine and sine of each position's angles, positions x 1 x half a head; an odd last feature is left alone."""
+    """Cosine and sine of each position's angles, positions x 1 x half a head; an odd last feature stays as it is."""
     half = head_dim // 2
     speeds = _BASE ** (-torch.arange(half, device=device, dtype=dtype) / half)
     angles = torch.arange(positions, device=device, dtype=dtype)[:, None, None] * speeds
@@ -22,13 +22,13 @@ def turns(
 
 
 def turned(heads: torch.Tensor, by: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-    """(sequences, positions, heads, features), each head turned by its position."""
+    """(sequences, positions, heads, features), each head rotated by its position."""
     found: torch.Tensor = _Turn.apply(heads, *by)  # type: ignore[no-untyped-call]
     return found
 
 
 class _Turn(torch.autograd.Function):
-    """The backward pass turns back."""
+    """The backward pass rotates back."""
 
     @staticmethod
     def forward(ctx: Any, heads: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.Tensor:

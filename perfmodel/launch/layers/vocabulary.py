@@ -2,7 +2,7 @@
 
 Every rank looks up the tokens that it holds and leaves zeros for the others; the sum over X and Y is the hidden state,
 of which each rank of Y keeps its features. The head gathers these features again and multiplies by its rows of the
-table: logits stay where they are computed, and of each token only three numbers are reduced (vocabulary-parallel
+table: logits stay where they are computed, and only three numbers per token are reduced (vocabulary-parallel
 cross-entropy, Shoeybi et al. 2019): the largest logit, the target's, and the sum of exponentials.
 """
 
@@ -24,7 +24,7 @@ from perfmodel.models import layers
 
 
 class VocabularyTable(nn.Module):
-    """The rows of a vocabulary, padded so that all ranks hold as many; padding stays zero and is no token's."""
+    """The rows of a vocabulary, padded so that all ranks hold equally many; padding rows stay zero."""
 
     def __init__(self, plan: Plan, name: str, layer: layers.Embedding | layers.Head, *, padded: int) -> None:
         """Rows are drawn as weights are."""
@@ -46,7 +46,7 @@ class VocabularyTable(nn.Module):
         self._waiting: torch.Tensor | None = None
 
     def gather(self, dtype: torch.dtype) -> torch.Tensor:
-        """This rank's rows; whoever needs them twice keeps them."""
+        """This rank's rows; a caller that needs them twice keeps them."""
         rows: torch.Tensor = self.schedule.gather(self.weight, dtype, last=True)
         return rows
 
@@ -71,7 +71,7 @@ class VocabularyTable(nn.Module):
 
 
 class Embedding(nn.Module):
-    """Token table and learned positions; gives hidden states split over Y."""
+    """Token table and learned positions; returns hidden states split over Y."""
 
     def __init__(self, plan: Plan, layer: layers.Embedding, *, padded: int) -> None:
         """Positions are drawn as weights are."""
@@ -130,7 +130,7 @@ class _LookUp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, None]:
-        """Rows are summed by torch's own kernel, on GPUs in fp32; one row more takes what is not here."""
+        """Rows are summed by torch's own kernel, on GPUs in fp32; an extra row takes tokens of other ranks."""
         (row, here), table = ctx.saved_tensors, ctx.table
         whole = join_features(table.grid.y, gradients[0].flatten(0, -2))
         row = torch.where(here, row, table.rows).flatten()
@@ -142,7 +142,7 @@ class _LookUp(torch.autograd.Function):
 
 
 class _Loss(torch.autograd.Function):
-    """Keeps the joined hidden states, the table, and in fp32 the gradient of the logits, made in their own place."""
+    """Keeps the joined hidden states, the table, and in fp32 the gradient of the logits, computed in place."""
 
     @staticmethod
     def forward(  # noqa: PLR0913, PLR0917 - torch hands over what `apply` is given
@@ -178,7 +178,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """The hidden states' gradient travels while the table's is computed."""
+        """The hidden states' gradient is sent while the table's is computed."""
         joined, rows, logits = ctx.saved_tensors
         table: VocabularyTable = ctx.table
         gradient = logits.mul_(gradients[0] * ctx.scale).to(rows.dtype)

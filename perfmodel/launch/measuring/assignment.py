@@ -1,4 +1,4 @@
-"""What a measurement is asked for. Plain numbers and text."""
+"""The request for a measurement, in plain numbers and text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ _PRODUCTS = ("fp32", "bf16", "fp16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """All of a measurement. `lines` is the file that takes each result, `largest` the bytes of the largest message.
+    """One measurement. `lines` is the file for all results, `largest` the bytes of the largest message.
 
-    `dtypes`: the number formats of products, joined by +, the first that of collectives; "auto" as the device asks.
-    `budget`: seconds after which nothing new is begun. `scheduler`, `partition`: those of the job that this runs in.
+    `dtypes`: the number formats of products, joined by +, the first that of collectives; "auto": the device's own.
+    `budget`: seconds after which no new point is started. `scheduler`, `partition`: those of the job that this runs in.
     """
 
     worker: ClassVar[str] = "perfmodel.launch.measuring.worker"
@@ -36,5 +36,5 @@ class Measurement:
             raise UsageError(f"products in {unknown[0]!r} are not measured; wanted some of {', '.join(_PRODUCTS)}")
 
     def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the lines say all
-        """Nothing beside the lines."""
+        """Nothing: all results are in the lines."""
         return {}

@@ -1,7 +1,7 @@
-"""Measuring one point on this rank, while all other ranks do the same: as in a step, devices share what they share.
+"""Measuring one point on this rank, while all other ranks do the same: as in a step, devices compete for shared resources.
 
-Processes share cores and memory, GPUs the power and the memory of their host; a figure taken by one of them alone would
-promise what no step has. What all agree on, the slowest rank's seconds, is what counts.
+Processes share cores and memory, GPUs the power and the memory of their host, so a single device measured alone would
+be faster than in any step. The result is the slowest rank's time, the same on all ranks.
 """
 
 import math
@@ -27,13 +27,13 @@ from perfmodel.models.scaling import scaled
 from perfmodel.parallel.layout import Layout
 from perfmodel.units import parse
 
-_BURST = parse("50 ms", "s")  # of calls that one look at the clock is for
+_BURST = parse("50 ms", "s")  # of calls timed with one reading of the clock
 _MOST_CALLS = 500
 _RUNS = 3
 _SENT_RUNS = 7
 _WIDTH = 256  # of the products beside an all-reduce
-_MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that take no time but that of issuing
-_ROOM = 1 / 4  # of free memory that a point may take
+_MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that take no time except for issuing
+_ROOM = 1 / 4  # share of free memory that a point may take
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Bench:
         return (3 if isinstance(point, (Stream, Collective)) else 1) * point.bytes / _ROOM
 
     def measure(self, point: Point) -> dict[str, float]:
-        """Seconds of one call by the slowest rank, under `seconds`; the same on every rank."""
+        """Seconds of one call on the slowest rank, under `seconds`; the same on every rank."""
         match point:
             case Product():
                 return {"seconds": self._burst(product(point, self.device))}
@@ -82,18 +82,18 @@ class Bench:
         return Call(operation=point.operation, axis="", elements=elements, dtype=self.device.torch_dtype)
 
     def _sent(self, axis: Axis, call: Call, runs: int) -> float:
-        """Seconds of a collective with nothing beside it, by the slowest rank."""
+        """Seconds of a collective running alone, on the slowest rank."""
         return timing.slowest([timing.alone(axis, call, self.device, runs=runs)], self.device)[0]
 
     def _burst(self, call: Callable[[], object]) -> float:
-        """Seconds of a call among so many that a look at the clock does not matter; all ranks make as many."""
-        call()  # what is made at the first call only
+        """Seconds per call, over enough calls that reading the clock is negligible; equally many on all ranks."""
+        call()  # set-up that only the first call does
         once = self._timed(call, 1)
         calls = max(1, min(_MOST_CALLS, math.ceil(min(_BURST, self.limit) / max(once, 1 / _MOST_CALLS**2))))
         return self._timed(call, calls) / calls
 
     def _timed(self, call: Callable[[], object], calls: int) -> float:
-        """Seconds of so many calls by the slowest rank; the same on every rank."""
+        """Seconds of several calls on the slowest rank; the same on every rank."""
         timing.together(self.device)
         start = time.perf_counter()
         for _ in range(calls):
@@ -102,7 +102,7 @@ class Bench:
         return timing.spanned(start, time.perf_counter(), self.device, self.node)
 
     def _issue(self) -> float:
-        """What more blocks take than few, over the kernels that the model counts in them."""
+        """Extra time of many blocks over few, divided by the kernels that the model counts in the difference."""
         for count in (_FEW, _MANY):
             if count not in self.blocks:
                 self.blocks[count] = passes(count, self.device)
@@ -143,7 +143,7 @@ class Bench:
 
 
 def product(point: Product, device: Device) -> Callable[[], object]:
-    """A product in the launcher's own words, its operands drawn."""
+    """A product as the launcher computes it, with random operands."""
     rows = (point.k, point.m) if point.mode == "tn" else (point.m, point.k)
     columns = (point.n, point.k) if point.mode == "nt" else (point.k, point.n)
     a, b = (torch.randn(shape, device=device.device).to(DTYPES[point.dtype]) for shape in (rows, columns))

@@ -12,15 +12,15 @@ from perfmodel.logs.samples import traffic
 from perfmodel.machines.collective_times import Operation
 from perfmodel.units import show
 
-_NAMED = 3  # outliers in a sentence
+_NAMED = 3  # outliers listed in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds).
 
-    `largest_rate` is the bus bandwidth of the largest call, `holds` whether the line tells it: it has an end to its
-    bandwidth, and the largest size is not off it in most rounds, as where caches end.
+    `largest_rate` is the bus bandwidth of the largest call. `holds`: whether the line predicts it, that is, has a
+    finite bandwidth and fits the largest size in most rounds (it may not where caches end).
     """
 
     operation: Operation
@@ -35,12 +35,12 @@ class Fit:
 
     @property
     def bandwidth(self) -> float:
-        """Bus bandwidth of large calls: the line's where that holds for them."""
+        """Bus bandwidth of large calls: the line's, where it holds for them."""
         return float(self.line.beta) if self.holds else self.largest_rate
 
     @property
     def bandwidth_interval(self) -> tuple[float, float] | None:
-        """Where it lies with 95 %; None for that of the largest call."""
+        """Its 95 % interval; None where it is that of the largest call."""
         return self.line.beta_interval if self.holds else None
 
     @property
@@ -50,7 +50,7 @@ class Fit:
 
     @property
     def words(self) -> str:
-        """In a sentence, with intervals of 95 %, the error, and what lies off the line."""
+        """The fit in a sentence, with 95 % intervals, the error, and the outliers."""
         alpha = _with_interval(self.alpha, self.line.alpha_interval, "s")
         beta = _with_interval(self.bandwidth, self.bandwidth_interval, "B/s")
         beta += "" if self.holds else " (of the largest, for which no line holds)"
@@ -69,7 +69,7 @@ class Fit:
 
 
 def _with_interval(value: float, interval: tuple[float, float] | None, unit: str) -> str:
-    """A number and where it lies with 95 %."""
+    """A number with its 95 % interval."""
     if interval is None:
         return show(value, unit)
     low, high = (show(end, unit) for end in interval)
@@ -77,7 +77,7 @@ def _with_interval(value: float, interval: tuple[float, float] | None, unit: str
 
 
 def fits(lines: Lines) -> list[Fit]:
-    """A fit of every series with two sizes or more, in the order of groups."""
+    """A fit for every series with two or more sizes, in the order of groups."""
     series: dict[tuple[int, int, Operation], list[Collective]] = {}
     for point in lines.values:
         if isinstance(point, Collective):
@@ -118,8 +118,8 @@ def _fit(lines: Lines, points: list[Collective]) -> Fit | None:
 def of_shape(every: Iterable[Fit], inner: int, size: int) -> float | None:
     """One bandwidth for a shape of group, as the paper's database has it: that of one call of each operation.
 
-    Bytes through a link of an all-gather, a reduce-scatter and an all-reduce (which sends twice as many), over the
-    time of the three; of those that there are.
+    Bytes through a link in an all-gather, a reduce-scatter and an all-reduce (which sends twice as many), divided by
+    the time of the three, or of those that were measured.
     """
     rates = {one.operation: one.bandwidth for one in every if (one.inner, one.size) == (inner, size)}
     if not rates:

@@ -1,4 +1,4 @@
-"""What the device and its node are, as far as the system's own tools say; a tool that is not there is no error."""
+"""What the device and its node are, as far as the system's own tools say; a missing tool is no error."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from perfmodel.launch.processes.devices import Device
 from perfmodel.launch.processes.runner import processors
 from perfmodel.units import KIBI, parse
 
-_PATIENCE = 20.0  # seconds for a tool
+_PATIENCE = 20.0  # seconds that a tool may take
 _MEBI = float(KIBI**2)
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _NIC_RATES = "sys/class/infiniband/*/ports/*/rate"
@@ -54,7 +54,7 @@ def of_node() -> dict[str, Any]:
 
 
 def _said(*command: str) -> str:
-    """What a tool prints, or nothing where it is not there, fails, or hangs."""
+    """What a tool prints; empty where it is missing, fails, or hangs."""
     if shutil.which(command[0]) is None:
         return ""
     try:
@@ -65,7 +65,7 @@ def _said(*command: str) -> str:
 
 
 def _listed_by_nvidia(name: str) -> dict[str, Any]:
-    """Memory that the driver offers, and its version, of a device of this name."""
+    """Memory that the driver offers on a device of this name, and the driver's version."""
     said = _said("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits")
     for line in said.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -80,7 +80,7 @@ def _amd_driver() -> str:
 
 
 def cores() -> int:
-    """Physical cores of this node: of lscpu, else of /proc/cpuinfo, else as many as the system counts."""
+    """Physical cores of this node: from lscpu, else from /proc/cpuinfo, else the system's count."""
     listed = {line for line in _said("lscpu", "-p=Core,Socket").splitlines() if line and not line.startswith("#")}
     if listed:
         return len(listed)
@@ -90,7 +90,7 @@ def cores() -> int:
 
 
 def host_memory() -> float:
-    """Bytes of this node's memory, or of what its container may have."""
+    """Bytes of this node's memory, or its container's limit."""
     return min(_meminfo("MemTotal"), *(_limit(file) for file in _CGROUP))
 
 
@@ -112,13 +112,13 @@ def _meminfo(name: str) -> float:
 
 
 def _limit(file: str) -> float:
-    """What a container may have; without a limit the file says max, or a number that no host has."""
+    """The container's limit; without one, the file says max, or a number larger than any host's memory."""
     text = _text(file).strip()
     return float(text) if text.isdigit() else float("inf")
 
 
 def network_cards() -> list[float]:
-    """Line rate of each network card that the system lists as InfiniBand, RoCE or the like, in bytes a second."""
+    """Line rate of each network card that the system lists as InfiniBand, RoCE or the like, in bytes per second."""
     texts = [_text(str(file)) for file in sorted(Path("/").glob(_NIC_RATES))]
     found = [re.match(r"([\d.]+) Gb/sec", text) for text in texts]
     return [parse(f"{match[1]} Gbit/s", "B/s") for match in found if match]

@@ -1,4 +1,4 @@
-"""What the shipped profiles know of a device that calls itself by some name: its peaks on paper."""
+"""What the shipped profiles know about a device by the name it reports: its peaks on paper."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def peaks(name: str) -> tuple[str, Mapping[str, Figure]] | None:
 
 
 def _alike(name: str, shipped: str) -> bool:
-    """Whether two names are of one model, and not of a card against a module."""
+    """Whether two names are of one model, in the same form (card or module)."""
     model, other = (_MODEL.search(text) for text in (name, shipped))
     if model is None or other is None or model[0] != other[0] or "custom" in shipped:
         return False

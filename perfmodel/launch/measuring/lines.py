@@ -1,6 +1,6 @@
-"""The file beside the profile: a line for each start, which says what is measured on, and for each result.
+"""The file beside the profile: a line for each start, which describes the machine, and for each result.
 
-A line is on the disk before the next point is measured, so that whatever ends a measurement, the next one goes on.
+A line is on disk before the next point is measured, so that an interrupted measurement can be continued.
 """
 
 import statistics
@@ -15,12 +15,12 @@ from perfmodel.launch.processes import results
 from perfmodel.records import Record
 
 START = "start"
-# What must be the same for measurements to be put together.
+# What must be the same for measurements to be combined.
 _SAME = ("ranks", "devices_per_node", "device", "backend", "dtypes")
 
 
 def file_beside(profile: Path) -> Path:
-    """Where the results of a profile are.
+    """The file with the results of a profile.
 
     >>> file_beside(Path("my-cluster.yaml")).name
     'my-cluster.measured.jsonl'
@@ -30,7 +30,7 @@ def file_beside(profile: Path) -> Path:
 
 @dataclass(slots=True)
 class Lines:
-    """All results of a file: of each point its values by round. `starts` are in the order of the file."""
+    """All results of a file: for each point its values by round. `starts` are in the order of the file."""
 
     starts: list[Record] = field(default_factory=list)
     values: dict[Point, dict[int, dict[str, float]]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Lines:
 
     @classmethod
     def read(cls, path: Path) -> "Lines":
-        """Read a file; no file is a file without lines."""
+        """Read a file; a missing file has no lines."""
         kept = results.read(path)
         found, problems = cls(), list(kept.problems)
         for line, record in zip(kept.lines, kept.records, strict=True):
@@ -50,7 +50,7 @@ class Lines:
         return found
 
     def take(self, record: Record, path: Path) -> None:
-        """Add a line; raise ValueError and the like where it says nothing that can be used."""
+        """Add a line; raises ValueError or similar where it cannot be used."""
         if record.get("what") == START:
             if missing := [name for name in (*_SAME, "started") if name not in record]:
                 raise KeyError(missing[0])
@@ -68,7 +68,7 @@ class Lines:
 
     @property
     def start(self) -> Record:
-        """What was measured on, by the latest start."""
+        """The machine measured, from the latest start."""
         return self.starts[-1]
 
     @property
@@ -90,18 +90,18 @@ class Lines:
         return statistics.median(values[name] for values in self.values[point].values())
 
     def least(self) -> dict[Point, float]:
-        """Of each point that has been measured, how long one call takes at least."""
+        """The least time of one call of each measured point."""
         return {point: min(values["seconds"] for values in rounds.values()) for point, rounds in self.values.items()}
 
 
 def check_same(lines: Lines, start: Record, path: Path) -> None:
-    """Raise where what would be measured now cannot be put together with what a file holds."""
+    """Raise where a new measurement cannot be combined with those in the file."""
     if lines.starts and (wrong := _differs(lines.starts[0], start)):
         raise PerfmodelError(f"{path} holds measurements {wrong}; give another --out, or move both files away")
 
 
 def _differs(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """In which way two starts cannot be put together, or ""."""
+    """Why two starts cannot be combined, or ""."""
     for name in _SAME:
         if first[name] != other[name]:
             return f"with {name.replace('_', ' ')} {first[name]}, and this is {other[name]}"

@@ -1,4 +1,4 @@
-"""Medians of what was measured, as the figures and the tables of a profile."""
+"""Medians of the measurements, as the figures and the tables of a profile."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -15,9 +15,9 @@ figure = partial(profile_text.figure, digits=DIGITS)
 
 
 def medians(lines: Lines, node: int, source: str) -> list[Timings]:
-    """A table for each operation, ranks a node and stride, with a row for each number of nodes.
+    """A table for each operation, ranks per node and stride, with a row for each number of nodes.
 
-    A table has no hole: where larger groups ended at smaller sizes, all rows end there.
+    A table has no gaps: where larger groups ended at smaller sizes, all rows end there.
     """
     found: dict[tuple[Operation, int, int], dict[int, dict[float, float]]] = {}
     for point in lines.values:

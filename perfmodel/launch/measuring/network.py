@@ -24,7 +24,7 @@ class Between:
 def network(
     found: Sequence[Fit], start: Mapping[str, Any], fabric: dict[str, Any], measured: str, instead: str
 ) -> Between:
-    """What a node sends while one group has all its cards; `fabric` is told where a card beats the links inside."""
+    """What a node sends while one group has all its cards; `fabric` notes where a card is faster than its links."""
     node, ranks = start["devices_per_node"], start["ranks"]
     rates = [of_shape(found, 1, size) for size in {one.size for one in found if one.inner == 1 and one.size > node}]
     known = [rate for rate in rates if rate is not None]
@@ -51,7 +51,7 @@ def network(
 
 
 def _hop(found: Sequence[Fit], node: int) -> float:
-    """Seconds of one hop between nodes, of all-gathers with one rank a node, or the start-up over the nodes."""
+    """Seconds of one hop between nodes, from all-gathers with one rank per node, or the start-up over the nodes."""
     hops = [
         one.alpha / max(1, one.size // max(1, node // one.inner))
         for one in found

@@ -20,7 +20,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 128, 8192
 _FORMS = {"square": (1, 1, 1), "wide": (1, 4, 1), "deep": (1, 1, 4)}  # m, n, k of the width
 _STREAMED = tuple(parse(size, "B") for size in ("4 MiB", "16 MiB", "64 MiB", "256 MiB"))
 _BESIDE = tuple(parse(size, "B") for size in ("1 MiB", "16 MiB"))
-_CALLS = 12  # of a point in a round, warm-up and what smaller sizes take in all included
+_CALLS = 12  # of a point in a round, including warm-up and the total of the smaller sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

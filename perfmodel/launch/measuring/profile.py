@@ -1,4 +1,4 @@
-"""A profile of this machine from the lines of its measurement, whose every figure says where it is from."""
+"""A profile of this machine from the lines of its measurement; every figure cites its source."""
 
 import statistics
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from perfmodel.units import parse, show
 MARK = "# Written by perfmodel machines measure"
 _HERE, _SYSTEM, _INSTEAD = "MEASURED", "SYSTEM", "INSTEAD"
 _GLOO_BUFFER = parse("4 MiB", "B")
-_START = parse("8.4 us", "s")  # of a call, which the model counts apart (costs/nccl.py)
+_START = parse("8.4 us", "s")  # of a call, which the model counts separately (costs/nccl.py)
 _LEAST_HOP = parse("10 ns", "s")
-_GROWS = 1.5  # bandwidth of all devices over that of two from which a fabric has links of its own for each pair
+_GROWS = 1.5  # least bandwidth of all devices over that of two for which a fabric counts as a mesh
 
 
 def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
-    """Write the profile; a file that somebody else has written stays. Return the fits that are in it."""
+    """Write the profile, unless the file there is not one of ours. Return the fits that are in it."""
     refuse_foreign(path)
     found = fits(lines)
     text = _text(record(lines, found, path, results), results)
@@ -43,7 +43,7 @@ def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise where a profile is there that is none of ours."""
+    """Raise where the file is a profile that was not written here."""
     if path.exists() and not schema.read_text(path).startswith(MARK):
         raise PerfmodelError(f"{path} is there already and was not measured; give another name, or move it away first")
 
@@ -114,7 +114,7 @@ def _sources(lines: Lines, results: Path) -> dict[str, dict[str, str]]:
 
 
 def _device(lines: Lines) -> tuple[dict[str, Any], list[str]]:
-    """The block of the device, and what is to be said of it. `limit`: the memory's bandwidth, which links are below."""
+    """The block of the device, and notes on it. `limit`: the memory's bandwidth, an upper bound for links."""
     start, dtypes = lines.start, lines.start["dtypes"].split("+")
     memory = rates.memory_bandwidth(lines)
     best = {dtype: rates.best_product(lines, dtype) for dtype in dtypes}
@@ -148,7 +148,7 @@ def _device(lines: Lines) -> tuple[dict[str, Any], list[str]]:
 
 
 def _peaks(lines: Lines, dtypes: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Peaks of a data sheet that a shipped profile has, unless a measurement is above; else the best measurement."""
+    """Data-sheet peaks of a shipped profile, unless a measurement exceeds them; else the best measurement."""
     fastest = {dtype: rates.fastest(lines, dtype) for dtype in dtypes}
     found = known.peaks(lines.start["device"])
     if found is not None:
@@ -161,7 +161,7 @@ def _peaks(lines: Lines, dtypes: Sequence[str]) -> tuple[dict[str, str], str]:
 
 
 def _modes(lines: Lines, dtype: str, best: tuple[int, int, int]) -> str:
-    """Rates by mode, of the best shape and of the smallest."""
+    """Rates by mode, for the best shape and for the smallest."""
     every = rates.products(lines, dtype)
     smallest = min(every, key=lambda shape: (shape[0] * shape[1] * shape[2], shape))
     told = []
@@ -172,7 +172,7 @@ def _modes(lines: Lines, dtype: str, best: tuple[int, int, int]) -> str:
 
 
 def _fabric(found: Sequence[Fit], node: int, limit: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The links as collectives see them, and the database of groups inside a node."""
+    """The links as collectives use them, and the database of groups inside a node."""
     if node == 1:
         return {"topology": "none"}, []
     groups = {shape: of_shape(found, *shape) for shape in shapes(node, node)}
@@ -199,7 +199,7 @@ def _fabric(found: Sequence[Fit], node: int, limit: float) -> tuple[dict[str, An
 
 
 def _hop(found: Sequence[Fit], node: int) -> float:
-    """Seconds of one hop of a ring of small messages: of an all-gather's start-up, which has one less than ranks."""
+    """Seconds of one hop of a ring of small messages: an all-gather's start-up over its hops, one fewer than ranks."""
     hops = [
         (one.alpha - _START) / (one.size - 1)
         for one in found

@@ -1,6 +1,6 @@
 """One rank of a measurement: `python -m perfmodel.launch.measuring.worker REQUEST`, started by `processes.children`.
 
-All ranks go through the same list of points, round by round, and agree on every result; rank 0 writes it down at once.
+All ranks measure the same list of points, round by round, and agree on every result; rank 0 writes it at once.
 """
 
 import time
@@ -27,7 +27,7 @@ from perfmodel.records import OK
 
 
 def main() -> None:
-    """Take a seat in a measurement."""
+    """Run this rank of a measurement."""
     take_seat(Measurement, _measure)
 
 
@@ -51,7 +51,7 @@ def _measure(asked: Measurement, seat: Seat) -> None:
 
 
 def ranks_a_node(names: list[str]) -> int:
-    """Ranks on each host: as many on each, and neighbours together.
+    """Ranks per host, which must be the same on each, with neighbouring ranks together.
 
     >>> ranks_a_node(["a", "a", "b", "b"])
     2
@@ -65,7 +65,7 @@ def ranks_a_node(names: list[str]) -> int:
 
 
 def _start(asked: Measurement, seat: Seat, device: Device, node: int) -> dict[str, Any]:
-    """The line that says what is measured on, with which versions."""
+    """The line that describes the machine and the versions."""
     nccl = torch.cuda.nccl.version() if device.backend == "nccl" else ()  # type: ignore[no-untyped-call]
     return {
         "status": OK,
@@ -85,7 +85,7 @@ def _start(asked: Measurement, seat: Seat, device: Device, node: int) -> dict[st
 
 
 def _agreed_lines(asked: Measurement, seat: Seat, start: dict[str, Any]) -> Lines:
-    """What rank 0 finds in the file, on every rank; nobody else needs to see the file."""
+    """What rank 0 finds in the file, on every rank; the others need no access to it."""
     box: list[Any] = [None]
     if seat.rank == 0:
         path = Path(asked.lines)
@@ -100,19 +100,19 @@ def _agreed_lines(asked: Measurement, seat: Seat, start: dict[str, Any]) -> Line
 
 
 class _Clock:
-    """Seconds since this rank began, as the slowest rank's clock has them."""
+    """Seconds since the start, by the slowest rank's clock."""
 
     def __init__(self, device: Device, began: float, budget: float) -> None:
         self.device, self.began, self.budget = device, began, budget
 
     def over(self, free: float) -> tuple[bool, float]:
-        """Whether the budget is used up, and the least memory that is free on a rank: the same on every rank."""
+        """Whether the budget is used up, and the least free memory of any rank: the same on every rank."""
         most = timing.slowest([time.monotonic() - self.began, -free], self.device)
         return most[0] > self.budget, -most[1]
 
 
 def _rounds(asked: Measurement, clock: _Clock, lines: Lines, bench: Bench) -> None:
-    """Every point once, then all again: what disturbs the machine for a while then disturbs one round of many."""
+    """Every point once, then all again, so that a temporary disturbance affects only one of many rounds."""
     points = plan(bench.world, bench.node, lines.start["dtypes"].split("+"), asked.largest)
     bench.limit = longest(asked.budget, asked.rounds, points)
     smallest = bench.device.torch_dtype.itemsize
