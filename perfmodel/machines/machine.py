@@ -150,7 +150,7 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The network between nodes. `injection`: bandwidth out of a whole node, one direction; topology none = one node."""
+    """The network between nodes. `injection`: bandwidth out of a node, one direction; topology none = one node."""
 
     topology: Literal["dragonfly", "dragonfly+", "fat-tree", "rail-optimised", "rail-only", "cloud", "none"]
     nics: Plain | None = None

@@ -41,7 +41,7 @@ HELP: Mapping[str, str] = {
     "Device.gemm_sustained": "share of `gemm` that the slowest of a hundred devices sustains; 0.93 if not given",
     "Device.memory_sustained": "share of `memory_bandwidth` that simple kernels reach; 0.85 if not given",
     "Device.compute_units": "units that each work on a tile of a matrix product (SM, CU); without them products are "
-    "cut into no tiles, as on processors", "DtypeRates.fp32": "single precision", "DtypeRates.tf32": "single precision
+    "not cut into tiles, as on processors", "DtypeRates.fp32": "single precision", "DtypeRates.tf32": "single precision
     through the matrix units with shortened factors", "DtypeRates.bf16": "bfloat16, accumulated in single precision",
     "DtypeRates.fp16": "half precision, accumulated in single precision", "DtypeRates.fp8": "eight bits",
     "Node.devices": "devices per node", "Node.cpu_cores": "physical cores per node", "Node.host_memory": "memory of the

@@ -69,7 +69,7 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, None]:
-        """(g - mean(g) - x mean(g x)) / deviation, where x is normalised and g is the incoming gradient times the scale."""
+        """(g - mean(g) - x mean(g x)) / deviation, x normalised, g the incoming gradient times the scale."""
         inputs, scale, mean, inverse = ctx.saved_tensors
         normalised, gradient = (inputs.to(mean.dtype) - mean) * inverse, gradients[0].to(mean.dtype)
         scaled = gradient * scale.to(mean.dtype)

@@ -1,4 +1,4 @@
-"""Measuring one point on this rank, while all other ranks do the same: as in a step, devices compete for shared resources.
+"""Measuring one point on this rank, while all other ranks do the same: devices share resources as in a step.
 
 Processes share cores and memory, GPUs the power and the memory of their host, so a single device measured alone would
 be faster than in any step. The result is the slowest rank's time, the same on all ranks.

@@ -1,4 +1,4 @@
-"""The processes of one run on this host, one a rank: started, watched, and ended together.
+"""The processes of one run on this host, one per rank: started, watched, and ended together.
 
 Each is the leader of a session of its own, so that Ctrl-C reaches the runner alone, which then ends them; and each
 watches its standard input, so that none outlives a runner that was killed itself.

@@ -127,7 +127,7 @@ class Experiment(Shape, _OfModel):
         return dict(self.rates(found["step_time_s"], found["dtype"])) if found.get("step_time_s") else {}
 
     def rates(self, step: float, dtype: str) -> dict[str, float | None]:
-        """Tokens and FLOPs a second of all ranks, and their share of the machine's peak, where one is named."""
+        """Tokens and FLOPs per second of all ranks, and their share of the machine's peak, where one is named."""
         rate = float(model_flops(self.workload())) / step
         named = profiles.load(self.machine) if self.machine else None
         peak = named.device.peak.get(dtype) if named and dtype in TRAINING_DTYPES else None

@@ -1,6 +1,6 @@
 """The runners of one launch talk to each other: that of rank 0 starts and ends the runs, the others report.
 
-One line of JSON a message, over TCP to the host of rank 0. Every runner has worked out the same list of runs from the
+One line of JSON per message, over TCP to the host of rank 0. Every runner has worked out the same list of runs from the
 same command line, so that only its number is sent, and nothing that is received is ever executed.
 """
 

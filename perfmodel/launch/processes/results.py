@@ -1,4 +1,4 @@
-"""Results of runs: one JSON object a line, on the disk before the next run starts."""
+"""Results of runs: one JSON object per line, on disk before the next run starts."""
 
 import json
 import math
@@ -42,7 +42,7 @@ def _is_communication(value: Any) -> bool:
         return False
 
 
-# What a good record is shown by, beside what was asked.
+# What a good record must contain, besides what was asked.
 _MEASURED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "backend": _is_text,

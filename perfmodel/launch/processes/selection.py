@@ -17,7 +17,7 @@ from perfmodel.search.search import Space
 
 
 def of_file(path: Path) -> list[Layout]:
-    """A grid a line; what follows a # is a comment."""
+    """One grid per line; what follows a # is a comment."""
     found, problems = [], []
     for number, line in enumerate(schema.read_text(path).splitlines(), start=1):
         text = line.partition("#")[0].strip()
@@ -37,7 +37,7 @@ def fastest(job: Job, space: Space) -> list[Layout]:
 
 
 def every(work: Workload, space: Space) -> list[Layout]:
-    """All grids that keep the rules, each run as `space` says, or else as simply as can be."""
+    """All grids that satisfy the rules, each run as `space` says, or else with the simplest settings."""
     grids = _keeping(work, space)
     return [grids.take(row) for row in range(np.size(grids.x))]
 

@@ -1,4 +1,4 @@
-"""Seconds of each collective of a step, repeated by itself after the measured steps, which are so left undisturbed."""
+"""Seconds of each collective of a step, repeated alone after the measured steps, which it therefore does not disturb."""
 
 import statistics
 import time
@@ -42,8 +42,8 @@ def slowest(mine: list[float], device: Device) -> list[float]:
 def spanned(start: float, end: float, device: Device, node: int) -> float:
     """Seconds of work that started and ended on every rank, `node` of them on a host; the slowest host's.
 
-    Processors are shared: a process that waits for its turn before it looks at the clock has not been faster. So there
-    the work of a host takes from the first start to the last end. A GPU's is its own.
+    Processes share processors: one that waits before it reads the clock has not been faster. So there the work of a
+    host lasts from the first start to the last end. GPUs are not shared.
     """
     if device.backend != "gloo":
         return slowest([end - start], device)[0]
@@ -55,7 +55,7 @@ def spanned(start: float, end: float, device: Device, node: int) -> float:
 
 
 def alone(axis: Axis, call: Call, device: Device, *, runs: int = RUNS) -> float:
-    """Median seconds of one call; all groups of an axis are at it together, as in a step."""
+    """Median seconds of one call; all groups of an axis communicate at once, as in a step."""
     part = call.elements if call.operation != "all-gather" else call.elements // axis.size
     buffer = torch.zeros(part, dtype=call.dtype, device=device.device)
     found = []

@@ -43,7 +43,7 @@ _OutOfMemory: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cud
 
 
 def main() -> None:
-    """Take a seat in a training."""
+    """Run this rank of a training."""
     take_seat(Experiment, _run)
 
 

@@ -49,7 +49,7 @@ class Gradients:
             self._send(bucket)
 
     def finish(self) -> None:
-        """Sum what has not been sent, over Z, over x what its ranks found in part, over data; wait for all of it."""
+        """Sum what has not been sent over Z and data, and partial gradients over x; wait for all of it."""
         self._flat.complete()
         for bucket in self._buckets:
             if bucket.pending is None:

@@ -68,7 +68,7 @@ class Axis:
         return pending
 
     def all_gather(self, part: torch.Tensor) -> tuple[torch.Tensor, Pending]:
-        """Everybody's `part`, joined along the first dimension in the order of places."""
+        """The `part` of every rank, joined along the first dimension in the order of places."""
         if self.size == 1:
             return part, NOTHING
         whole = part.new_empty((self.size * part.shape[0], *part.shape[1:]))

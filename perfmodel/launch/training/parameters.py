@@ -103,7 +103,7 @@ class Held(nn.Module):
         self.untouched = True
 
     def accumulate(self, gradient: torch.Tensor) -> None:
-        """Add to the step's gradient; the first to come saves clearing it before."""
+        """Add to the step's gradient; the first addition overwrites, so that it need not be cleared."""
         if self.untouched:
             self.gradient.copy_(gradient)
         else:

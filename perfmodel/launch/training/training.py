@@ -101,7 +101,7 @@ class Trainer:
         return total
 
     def _summed(self, loss: torch.Tensor) -> torch.Tensor:
-        """The loss of all ranks; those of x and y have computed the same."""
+        """The loss of all ranks; ranks of x and y have computed the same."""
         self.plan.grid.z.all_reduce(loss).wait()
         self.plan.grid.replicas.all_reduce(loss).wait()
         return loss
