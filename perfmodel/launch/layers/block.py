@@ -31,7 +31,7 @@ class DecoderBlock(nn.Module):
     """Residuals around attention and MLP; with a single norm, both read its output and their sum is added."""
 
     def __init__(self, plan: Plan, records: Records, *, name: str, blocks: int, flash: bool) -> None:
-        """`records`: the layers by name. With more `blocks`, the weights of layers that add to the residual start smaller."""
+        """`records`: the layers by name. With more `blocks`, what is added to the residual starts smaller."""
         super().__init__()
         added = STD / math.sqrt(2 * blocks)
 

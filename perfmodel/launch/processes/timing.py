@@ -1,4 +1,4 @@
-"""Seconds of each collective of a step, repeated alone after the measured steps, which it therefore does not disturb."""
+"""Seconds of each collective of a step, repeated alone after the measured steps, so as not to disturb them."""
 
 import statistics
 import time
