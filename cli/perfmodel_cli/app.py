@@ -1,4 +1,4 @@
-"""The program: its commands, and what becomes of their errors.
+"""The program: its commands, and how their errors are reported.
 
 Everything that needs numpy or rich is imported inside the commands, so that --help stays as quick as Typer itself.
 """
@@ -40,7 +40,7 @@ def _typer(purpose: str) -> typer.Typer:
 
 
 app = _typer("Which 4D grid trains a model fastest on a machine, will it fit, and why.")
-_machines = _typer("Machine profiles: what is known of each machine, and where each number comes from.")
+_machines = _typer("Machine profiles: what is known about each machine, and where each number is from.")
 _models = _typer("Models: presets, parameter and FLOP counts.")
 for command in (recommend, explain, sweep, job, compare, calibrate, report, run, dryrun):
     command.add_to(app)
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _open(stream: Any) -> Any:
-    """A stream that takes any text: escaped where its encoding lacks it, unheard where the shell closed it (>&-)."""
+    """A stream that takes any text: escaped where its encoding lacks it, dropped if the shell closed it (>&-)."""
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8", errors="backslashreplace")  # until the process ends
     if hasattr(stream, "reconfigure"):
@@ -78,12 +78,12 @@ def _open(stream: Any) -> Any:
 
 
 def _silence(stream: Any) -> None:
-    """Send what is left of a stream nowhere, so that the end of the process has nothing to complain of."""
+    """Discard what is left of a stream, so that Python reports no error when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _say(problem: str, code: int) -> int:
-    """Say what is wrong, with nothing in it that a terminal would obey; where nobody can hear it, the code is left."""
+    """Print an error without control characters; if standard error is closed, only the exit code remains."""
     try:
         sys.stderr.write(f"perfmodel: {printable(problem)}\n")
     except OSError:

@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups declared once, and `asks`, which adds groups to a command's own.
+"""Options that several commands share, declared once in groups, and `asks`, which adds groups to a command.
 
 A parameter of a command whose annotation is a dataclass stands for the options that are its fields: `@asks` puts these
 in its place on the command line, and hands the command the filled record. Groups may hold groups.
@@ -41,7 +41,7 @@ class AxisLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched for a recommendation, and what is said beside it."""
+    """What is searched for a recommendation, and what is shown with it."""
 
     count: DeviceCount
     top: options.Top = 10
@@ -63,9 +63,9 @@ class StepCounts:
 
 
 def asks(command: Callable[..., None]) -> Callable[..., None]:
-    """Put the options of a command's groups in the place of the groups.
+    """Replace the groups among a command's parameters by their options.
 
-    A parameter of the command's own that has the name of a group's field stands in its place, and goes to both.
+    If the command has a parameter of the same name as a group's field, there is one option, and both get its value.
     """
     parameters = list(inspect.signature(command).parameters.values())
     own = {parameter.name for parameter in parameters if not _is_group(parameter.annotation)}
@@ -98,7 +98,7 @@ def _options(group: Any, own: set[str]) -> Iterator[inspect.Parameter]:
 
 
 def _filled(parameters: Iterable[inspect.Parameter], given: dict[str, Any]) -> dict[str, Any]:
-    """What to call a command or a group with."""
+    """The arguments of a command or a group."""
     found: dict[str, Any] = {}
     for parameter in parameters:
         group = parameter.annotation

@@ -29,7 +29,7 @@ class PlacementChoice(StrEnum):
 
 
 class BackendChoice(StrEnum):
-    """What carries the collectives."""
+    """The library that runs the collectives."""
 
     auto = "auto"
     gloo = "gloo"
@@ -62,13 +62,13 @@ class CacheChoice(StrEnum):
     all = "all"
 
 
-ModelName = Annotated[str, typer.Option("--model", help="A preset, our YAML, or a Hugging Face config.json.")]
+ModelName = Annotated[str, typer.Option("--model", help="A preset, a YAML file, or a Hugging Face config.json.")]
 MachineName = Annotated[str, typer.Option("--machine", help="A shipped machine, or the path of a profile.")]
 Gpus = Annotated[int | None, typer.Option("--gpus", help="Devices in all (a GCD counts as one).")]
 Nodes = Annotated[int | None, typer.Option("--nodes", help="Whole nodes, instead of --gpus.")]
-Batch = Annotated[int, typer.Option("--batch", help="Sequences in a step, all devices together.")]
-Sequence = Annotated[int | None, typer.Option("--seq", help="Tokens in a sequence [default: the model's].")]
-MicroBatch = Annotated[str, typer.Option("--micro-batch", help="Sequences a device processes at once, or any.")]
+Batch = Annotated[int, typer.Option("--batch", help="Sequences per step, all devices together.")]
+Sequence = Annotated[int | None, typer.Option("--seq", help="Tokens per sequence [default: the model's].")]
+MicroBatch = Annotated[str, typer.Option("--micro-batch", help="Sequences per device at once, or any.")]
 Recompute = Annotated[RecomputeChoice, typer.Option("--recompute", help="Activations recomputed in the backward pass.")]
 WeightCache = Annotated[
     CacheChoice,
@@ -77,7 +77,7 @@ WeightCache = Annotated[
 Top = Annotated[int, typer.Option("--top", help="Grids shown.")]
 Tokens = Annotated[str, typer.Option("--tokens", help="Tokens to train on, such as 300B or 2T: days, node-hours.")]
 Doubt = Annotated[
-    bool, typer.Option("--uncertainty", help="How sure the order is, by the sources of the profile's figures.")
+    bool, typer.Option("--uncertainty", help="How sure the order is, given the sources of the profile's figures.")
 ]
 _ORDERS = (
     f"Axes innermost first: axonn {','.join(axes.AXONN)}; paper {','.join(axes.PAPER)}; "
@@ -91,16 +91,17 @@ Fidelity = Annotated[
     FidelityChoice,
     typer.Option(
         "--fidelity",
-        help="full: kernels, latency, overlap; flat: bandwidths and one rate; paper: equations 1 to 7 alone.",
+        help="full: kernels, latency, overlap; flat: bandwidths and one rate; paper: equations 1 to 7 only.",
     ),
 ]
 Fix = Annotated[str, typer.Option("--fix", help="Axes of given size, such as x=4,z=8.")]
 Maximum = Annotated[str, typer.Option("--max", help="Largest sizes of axes, such as z=64.")]
 Optimizer = Annotated[str, typer.Option("--optimizer", help=f"One of {', '.join(OPTIMIZERS)}.")]
-Flash = Annotated[bool, typer.Option("--flash-attention/--no-flash-attention", help="Scores are never stored.")]
+Flash = Annotated[bool, typer.Option("--flash-attention/--no-flash-attention", help="Attention scores not stored.")]
 Dropout = Annotated[bool, typer.Option("--dropout/--no-dropout", help="Dropout masks take memory.")]
 ElementBytes = Annotated[
-    str, typer.Option("--bytes", help="Bytes an element, such as activations=2,weights=2,gradients=2,data-gradients=4.")
+    str,
+    typer.Option("--bytes", help="Bytes per element, such as activations=2,weights=2,gradients=2,data-gradients=4."),
 ]
 VocabularyMultiple = Annotated[
     int,
@@ -111,7 +112,7 @@ VocabularyMultiple = Annotated[
 OverlapNames = Annotated[
     str, typer.Option("--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)}.")
 ]
-FlashVersion = Annotated[int, typer.Option("--flash-version", help="Of the attention kernel: 1 or 2.")]
+FlashVersion = Annotated[int, typer.Option("--flash-version", help="Version of the attention kernel: 1 or 2.")]
 HostTime = Annotated[
     str | None, typer.Option("--host-time", help="Time to issue a kernel [default: the profile's, else 42 us].")
 ]
@@ -121,7 +122,7 @@ Contention = Annotated[
         "--contention",
         min=0,
         max=1,
-        help="At fidelity full: seconds lost for each second side by side [default: the profile's, else 0.115].",
+        help="At fidelity full: seconds lost per second of overlap [default: the profile's, else 0.115].",
     ),
 ]
 Measured = Annotated[
@@ -130,20 +131,18 @@ Measured = Annotated[
         "--measured", help="JSON lines of `perfmodel run`; CSV or Parquet with the columns of docs/validation.md."
     ),
 ]
-IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Rank grids that do not fit, too.")]
+IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Also rank grids that do not fit.")]
 Grid = Annotated[str, typer.Option("--grid", help=f"{axes.FORM}, such as {axes.EXAMPLE}.")]
-Backend = Annotated[
-    BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on processors.")
-]
+Backend = Annotated[BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on CPUs.")]
 Steps = Annotated[int, typer.Option("--steps", min=1, max=10**6, help="Steps that are measured.")]
-Warmup = Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Steps before them.")]
+Warmup = Annotated[int, typer.Option("--warmup", min=0, max=10**6, help="Warm-up steps, not measured.")]
 RowModel = Annotated[str, typer.Option("--model", help="A model for all rows, instead of the column.")]
-NewProfile = Annotated[str, typer.Option("--out", help="The profile to write; none is overwritten.")]
-Output = Annotated[Format, typer.Option("--format", help="For people or for machines.")]
+NewProfile = Annotated[str, typer.Option("--out", help="The profile to write; it must not exist yet.")]
+Output = Annotated[Format, typer.Option("--format", help="Form of the output.")]
 
 
 def profile_path(text: str) -> Path:
-    """The file of a profile to write, which has to end as --machine expects."""
+    """The file of a profile to write; its name must end as --machine expects."""
     path = Path(text)
     if not path.name.endswith((".yaml", ".yml")):
         raise UsageError(f"{text!r} does not end in .yaml, by which --machine knows a profile of your own")

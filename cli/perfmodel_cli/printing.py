@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from perfmodel.errors import MOST_PROBLEMS, printable
 from perfmodel_cli.texts import shortened
 
-_PATIENCE = 2.0  # seconds without a word
+_PATIENCE = 2.0  # seconds without a message
 Item = TypeVar("Item")
 
 
@@ -39,7 +39,7 @@ def tell(text: str) -> None:
 
 
 def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """The same items, with a word after each on how many are done, once they have taken long."""
+    """The same items; once they take long, a message after each says how many are done."""
     start = time.monotonic()
     for done, item in enumerate(items, start=1):
         if time.monotonic() - start > _PATIENCE and done < total:

@@ -55,7 +55,7 @@ class Question:
         return self._put().space(gpus, top)
 
     def _put(self, **limits: Any) -> "search.question.Question":
-        """The same as the library asks it."""
+        """The same question as a record of the library."""
         from perfmodel.search import question
 
         own = {each.name: getattr(self, each.name) for each in fields(Question)}
@@ -85,8 +85,8 @@ def keep_freed_memory() -> None:
     """Keep it, so that the next array finds its pages in place.
 
     A column of a search's block is as large as what glibc maps anew for each array, or larger. The kernel then clears
-    every page of it again: 15,800 page faults a block of 2^14 rows, which took more than half of a search's time. A C
-    library without `mallopt` does as it likes.
+    every page of it again: 15,800 page faults per block of 2^14 rows, which took more than half of a search's time. A C
+    library without `mallopt` is left as it is.
     """
     with suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt

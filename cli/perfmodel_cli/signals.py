@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-BY_SIGNAL = 128  # and the signal's number: the exit code of a command that was ended by one
+BY_SIGNAL = 128  # plus the signal's number: the exit code of a command that a signal ended
 
 
 class StoppedError(BaseException):
-    """A signal that asks to end has come."""
+    """A signal has asked the program to end."""
 
     def __init__(self, number: int) -> None:
         """Keep its number."""
@@ -21,7 +21,7 @@ def stopped_by_signals() -> Iterator[None]:
     """Ctrl-C and SIGTERM end the ranks first, and what is done is kept."""
 
     def stop(number: int, _: object) -> None:
-        for one in _SIGNALS:  # once is enough: the second would interrupt the end of the first
+        for one in _SIGNALS:  # once is enough: a second would interrupt the clean-up of the first
             signal.signal(one, signal.SIG_IGN)
         raise StoppedError(number)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
-    """The first lines, and where there are more one that says how many.
+    """The first lines, and one more that says how many are left out, if any.
 
     >>> shortened(["a", "b", "c"], 2, "and {} more"), shortened(["a"], 2, "and {} more")
     (['a', 'b', 'and 1 more'], ['a'])
@@ -14,7 +14,7 @@ def shortened(lines: Sequence[str], most: int, rest: str) -> list[str]:
 
 
 def spelled(name: str) -> str:
-    """How the command line calls an option.
+    """An option's name on the command line.
 
     >>> spelled("host_time")
     '--host-time'

@@ -76,7 +76,7 @@ _PREDICTION = (
         key="communication_time_s",
         heading="communication",
         unit="s",
-        meaning="time of all that is sent, hidden by computation or not",
+        meaning="time of all communication, hidden by computation or not",
         value=lambda answer: answer.at(answer.prediction.communication.total),
     ),
     Column(
@@ -138,7 +138,7 @@ _PREDICTION = (
         key="memory_B",
         heading="memory",
         unit="B",
-        meaning="most that a device holds",
+        meaning="peak memory of a device",
         value=lambda answer: answer.at(answer.prediction.memory.total),
         places=(
             Place(table="ranking", at=110, heading="GiB of\n{capacity}"),
@@ -152,7 +152,7 @@ _PREDICTION = (
         key="memory_terms_B",
         heading="memory, term by term",
         unit="B",
-        meaning="what a device holds at that moment, by kind",
+        meaning="what a device holds at the peak, by kind",
         value=lambda answer: _terms(answer, answer.prediction.memory),
     ),
     Column(
@@ -171,7 +171,7 @@ _PREDICTION = (
         key="tokens_per_s",
         heading="tokens per second",
         unit="tokens/s",
-        meaning="tokens trained in a second, all devices together",
+        meaning="tokens trained per second, all devices together",
         value=_tokens_per_s,
     ),
 )
@@ -181,7 +181,7 @@ _DERIVED = (
         key="sequences_per_s",
         heading="sequences per second",
         unit="sequences/s",
-        meaning="sequences trained in a second, all devices together",
+        meaning="sequences trained per second, all devices together",
         value=_throughput("sequences_per_second"),
     ),
     Column(
@@ -195,7 +195,7 @@ _DERIVED = (
         key="hardware_flop_per_s",
         heading="hardware FLOP/s",
         unit="flop/s",
-        meaning="the same with what recomputation repeats",
+        meaning="the same, including recomputation",
         value=_throughput("hardware_flops_per_second"),
     ),
     Column(
@@ -214,7 +214,7 @@ _DERIVED = (
         key="lower_bound_s",
         heading="lower bound",
         unit="s",
-        meaning="the step if computation and communication overlapped altogether",
+        meaning="the step if computation and communication overlapped fully",
         value=_throughput("lower_bound"),
     ),
     Column(
@@ -238,7 +238,7 @@ _TRAINING = (
     Column(
         key="training_steps",
         heading="steps",
-        meaning="steps for so many tokens, rounded up",
+        meaning="steps needed for these tokens, rounded up",
         value=_training("steps"),
         present=_trained,
     ),
@@ -246,7 +246,7 @@ _TRAINING = (
         key="training_time_s",
         heading="training time",
         unit="s",
-        meaning="time of these steps alone: no start, checkpoint or failure",
+        meaning="time of these steps only: no start-up, checkpoints or failures",
         value=_training("time"),
         present=_trained,
     ),

@@ -13,7 +13,7 @@ POINT = (
     Column(
         key="gpus",
         heading="devices",
-        meaning="devices in all",
+        meaning="total number of devices",
         value=lambda scaled: scaled.point.gpus,
         places=(
             Place(table="sweep", at=10, heading="GPUs"),
@@ -23,14 +23,14 @@ POINT = (
     Column(
         key="nodes",
         heading="nodes",
-        meaning="nodes that have so many devices",
+        meaning="nodes that hold these devices",
         value=lambda scaled: -(-scaled.point.gpus // scaled.job.machine.node_devices),
         places=(Place(table="sweep", at=20), Place(table="report of scaling", at=20, kind="count")),
     ),
     Column(
         key="batch_sequences",
         heading="batch",
-        meaning="sequences in a step, all devices together",
+        meaning="sequences per step, all devices together",
         value=lambda scaled: scaled.point.batch,
         places=(Place(table="sweep", at=30),),
     ),
@@ -43,7 +43,7 @@ POINT = (
     Column(
         key="efficiency",
         heading="efficiency",
-        meaning="tokens/s of a device against the first count that has an answer",
+        meaning="tokens/s per device against the first count that has an answer",
         value=_efficiency,
         places=(
             Place(
@@ -60,7 +60,7 @@ POINT = (
         key="tokens_per_device_s",
         heading="tokens per second and device",
         unit="tokens/s",
-        meaning="tokens that one device trains in a second",
+        meaning="tokens that one device trains per second",
         value=lambda scaled: scaled.tokens_per_device,
     ),
     Column(

@@ -26,7 +26,7 @@ def calibrate(
     fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
     output: options.Output = options.Format.table,
 ) -> None:
-    """Fit a few figures of a profile to measured steps, and write a profile that lies over it. Needs scipy.
+    """Fit a few figures of a profile to measured steps, and write a profile based on it. Needs scipy.
 
     Robust against outliers and within bounds; figures that the steps do not determine stay as they are. It says whether
     steps that were left out of the fit are predicted better than before.

@@ -1,4 +1,4 @@
-"""The commands that hold predictions against what was measured: compare and validate."""
+"""The commands that compare predictions with measurements: compare and validate."""
 
 import math
 from pathlib import Path
@@ -26,9 +26,9 @@ def compare(
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
     model: options.RowModel = "",
     output: options.Output = options.Format.table,
-    plot: Annotated[str, typer.Option("--plot", help="Draw predicted against measured into this .png or .svg.")] = "",
+    plot: Annotated[str, typer.Option("--plot", help="Plot predicted against measured into this .png or .svg.")] = "",
 ) -> None:
-    """Hold predictions against measured steps: errors of size, and of order within groups.
+    """Compare predictions with measured steps: errors of size, and of order within groups.
 
     Where `perfmodel run` has timed the collectives, also which of them are off, and what fails most.
     """
@@ -59,7 +59,7 @@ def validate(
     bound: Annotated[float, typer.Option("--bound", min=0, help="Mean error above which the exit code is 1.")] = _BOUND,
     output: options.Output = options.Format.table,
 ) -> None:
-    """Hold predictions against figures printed in papers, which the program brings along.
+    """Compare predictions with figures printed in papers, which come with the program.
 
     As shipped, and with one number a machine fitted to one figure, which is then not scored.
     """

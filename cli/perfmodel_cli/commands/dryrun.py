@@ -26,7 +26,7 @@ def dryrun(
     question: Question,
     grid: options.Grid,
     gpus: options.Gpus = None,
-    rank: Annotated[int, typer.Option("--rank", min=0, help="The rank that is run.")] = 0,
+    rank: Annotated[int, typer.Option("--rank", min=0, help="The rank to run.")] = 0,
     output: options.Output = options.Format.table,
 ) -> None:
     """Run the launch code's step for one rank without a GPU, and count what it sends, multiplies and holds.

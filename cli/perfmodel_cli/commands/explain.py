@@ -22,10 +22,10 @@ def add_to(app: typer.Typer) -> None:
 def explain(
     question: Question,
     grid: options.Grid,
-    timeline: Annotated[bool, typer.Option("--timeline", help="Show what runs when in a micro-step instead.")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Show the timeline of a micro-step instead.")] = False,
     output: options.Output = options.Format.table,
 ) -> None:
-    """Show every collective, its ranks, link and time, the memory terms, and the equations with numbers put in."""
+    """Show every collective, its ranks, link and time, the memory terms, and the equations with their numbers."""
     from perfmodel.parallel import layout
     from perfmodel.search import answer_records
     from perfmodel.search import explain as explaining
@@ -48,7 +48,7 @@ def trace(
     grid: options.Grid,
     file: Annotated[str, typer.Argument(help="The file to write; Perfetto and chrome://tracing open it.")],
 ) -> None:
-    """Write what runs when in a micro-step of one grid as a Chrome trace."""
+    """Write the timeline of one grid's micro-step as a Chrome trace."""
     import json
 
     from perfmodel.files import write_whole
@@ -71,4 +71,4 @@ def _tell_rejections(of: dict[str, Any]) -> None:
     for rejection in of["rejected"]:
         printing.tell(f"rejected by {rejection['rule']}: {rejection['reason']}")
     if of["rejected"]:
-        printing.tell("the timeline is of the setting that needs least memory, and cannot run")
+        printing.tell("the timeline is for the setting that needs the least memory, and cannot run")

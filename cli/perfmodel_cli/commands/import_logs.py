@@ -23,7 +23,7 @@ _MOST = 1 << 20
 
 
 class Buffers(StrEnum):
-    """Which of a log's two results counts."""
+    """Which of a log's two results is used."""
 
     as_called = "as-called"
     out_of_place = "out-of-place"
@@ -52,16 +52,16 @@ def machines_import(
         str, typer.Option("--operation", help="all-gather, reduce-scatter or all-reduce, where a log does not say.")
     ] = "",
     nodes: Annotated[
-        str, typer.Option("--nodes", help="Nodes, where a log does not say: one number, or one a log: 2,4,8.")
+        str, typer.Option("--nodes", help="Nodes, where a log does not say: one number, or one per log: 2,4,8.")
     ] = "",
     ranks: Annotated[
         str, typer.Option("--ranks-per-node", help="Ranks on each node, where a log does not say; as --nodes.")
     ] = "",
     buffers: Annotated[
         Buffers,
-        typer.Option("--buffers", help="Results that count; as-called: all-reduce in place, the others out of place."),
+        typer.Option("--buffers", help="Results to use; as-called: all-reduce in place, the others out of place."),
     ] = Buffers.as_called,
-    date: Annotated[str, typer.Option("--date", help="When they were measured [default: the newest file's day].")] = "",
+    date: Annotated[str, typer.Option("--date", help="Date of measurement [default: the newest file's day].")] = "",
     output: options.Output = options.Format.table,
 ) -> None:
     """Fill the tables of collectives of a profile from logs of benchmarks.
@@ -85,7 +85,7 @@ def _check_date(text: str) -> None:
     except ValueError:
         raise UsageError(f"--date is {text!r}, wanted a day such as 2025-05-31, or 2025-05, or 2025") from None
     if day > dt.datetime.now(tz=dt.UTC).date() + dt.timedelta(days=1):
-        raise UsageError(f"--date is {text}, which is still to come")
+        raise UsageError(f"--date is {text}, which is in the future")
 
 
 def _imported(

@@ -56,7 +56,7 @@ def job(
 
 
 def _paths(path: Path, found: "list[Request]") -> list[Path]:
-    """A file a job, numbered where there are several."""
+    """One file per job, numbered if there are several."""
     if len(found) == 1:
         return [path]
     return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, len(found) + 1)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LauncherChoice(StrEnum):
-    """What trains."""
+    """The program that trains."""
 
     perfmodel = "perfmodel"
     axonn_nanogpt = "axonn-nanogpt"
@@ -31,7 +31,7 @@ class LauncherChoice(StrEnum):
 
 
 class ModeChoice(StrEnum):
-    """How several grids are shared out."""
+    """How several grids are distributed over jobs."""
 
     one = "one"
     array = "array"
@@ -42,36 +42,42 @@ class ModeChoice(StrEnum):
 class JobQuestion(Question):
     """What runs, where, how much of it and for how long."""
 
-    time: Annotated[str, typer.Option("--time", help="[days-]hours:minutes:seconds of the job.")]
+    time: Annotated[str, typer.Option("--time", help="Time limit as [days-]hours:minutes:seconds.")]
     count: DeviceCount
     grid: Annotated[str, typer.Option("--grid", help=f"{FORM} [default: the fastest].")] = ""
-    top: Annotated[int | None, typer.Option("--top", min=1, help="So many of the fastest grids, not --grid.")] = None
-    account: Annotated[str, typer.Option("--account", help="Who pays.")] = ""
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Number of fastest grids, instead of --grid.")] = None
+    account: Annotated[str, typer.Option("--account", help="Account to charge.")] = ""
     qos: Annotated[
         str, typer.Option("--qos", help="QOS, partition or queue [default: the profile's first that admits the job].")
     ] = ""
-    name: Annotated[str, typer.Option("--name", help="Of the job and its files [default: the model's].")] = ""
-    launcher: Annotated[LauncherChoice, typer.Option("--launcher", help="What trains.")] = LauncherChoice.perfmodel
+    name: Annotated[str, typer.Option("--name", help="Name of the job and its files [default: the model's].")] = ""
+    launcher: Annotated[LauncherChoice, typer.Option("--launcher", help="Program that trains.")] = (
+        LauncherChoice.perfmodel
+    )
     program: Annotated[str, typer.Option("--program", help="The launcher's program, instead of its usual one.")] = ""
-    arguments: Annotated[str, typer.Option("--arguments", help="More for the program, as a shell reads it.")] = ""
+    arguments: Annotated[
+        str, typer.Option("--arguments", help="Extra arguments of the program, quoted as in a shell.")
+    ] = ""
     step_counts: StepCounts
     setup: Annotated[
         list[str] | None,
-        typer.Option("--setup", help="A command before the ranks start, not the profile's modules; repeatable."),
+        typer.Option("--setup", help="A command before the ranks start, instead of the profile's modules; repeatable."),
     ] = None
     activate: Annotated[
         list[str] | None,
-        typer.Option("--activate", help="A command after the software is loaded, as conda activate my; repeatable."),
+        typer.Option(
+            "--activate", help="A command after the software is loaded, such as conda activate my; repeatable."
+        ),
     ] = None
-    container: Annotated[str, typer.Option("--container", help="Image that ranks run in.")] = ""
+    container: Annotated[str, typer.Option("--container", help="Container image that ranks run in.")] = ""
     mode: Annotated[
         ModeChoice, typer.Option("--mode", help="Several grids: in one job, in an array of jobs, or in many jobs.")
     ] = ModeChoice.one
-    results: Annotated[str, typer.Option("--results", help="What is measured goes here [default: NAME.jsonl].")] = ""
-    compare: Annotated[bool, typer.Option("--compare", help="End with predicted beside measured.")] = False
+    results: Annotated[str, typer.Option("--results", help="File for the measurements [default: NAME.jsonl].")] = ""
+    compare: Annotated[bool, typer.Option("--compare", help="End with predictions against measurements.")] = False
 
     def layouts(self) -> "tuple[list[Layout], list[str]]":
-        """The grids with their best settings, and what was left out on the way to them."""
+        """The grids with their best settings, and which grids were left out."""
         from perfmodel.jobscripts import build
         from perfmodel.machines import profiles
         from perfmodel.machines.allocation import whole_nodes
@@ -88,7 +94,7 @@ class JobQuestion(Question):
         return build.fastest(job, space, self.launcher.value)
 
     def plan(self) -> "Plan":
-        """What is the same for every grid."""
+        """What all grids have in common."""
         from perfmodel.jobscripts.flags import Plan
         from perfmodel.jobscripts.quoting import words
 

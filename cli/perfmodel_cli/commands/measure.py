@@ -31,13 +31,13 @@ def add_to(app: typer.Typer) -> None:
 def machines_measure(
     out: Annotated[str, typer.Option("--out", help="The profile to write; results go beside it, line by line.")],
     nproc: Annotated[
-        int | None, typer.Option("--nproc", min=1, help="Ranks [default: GPUs of this node, else its processors].")
+        int | None, typer.Option("--nproc", min=1, help="Ranks [default: GPUs of this node, else its CPU cores].")
     ] = None,
-    budget: Annotated[str, typer.Option("--budget", help="Time after which nothing new is begun.")] = "10 min",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often everything is measured in all.")] = 5,
+    budget: Annotated[str, typer.Option("--budget", help="Time after which no new measurement starts.")] = "10 min",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many times everything is measured.")] = 5,
     largest: Annotated[str, typer.Option("--largest", help="Size of the largest message.")] = "1 GiB",
     dtypes: Annotated[
-        str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is sent, too.")
+        str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is also sent.")
     ] = "auto",
     backend: options.Backend = options.BackendChoice.auto,
     output: options.Output = options.Format.table,
@@ -45,7 +45,7 @@ def machines_measure(
     """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
 
     Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command. Results
-    are kept as they come: after an interruption the same command goes on.
+    are kept as they come: after an interruption the same command continues.
     """
     path = options.profile_path(out)
     need_torch("perfmodel machines measure")
@@ -82,10 +82,10 @@ def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int
             raise
         printing.tell(str(error))
     if stopped is not None:
-        printing.tell(f"ended by {signal.Signals(stopped).name}; the same command goes on")
+        printing.tell(f"ended by {signal.Signals(stopped).name}; the same command continues")
         raise typer.Exit(BY_SIGNAL + stopped)
     if ended:
-        raise PerfmodelError(f"{ended}; what was measured is in {results}, and the same command goes on")
+        raise PerfmodelError(f"{ended}; what was measured is in {results}, and the same command continues")
 
 
 class _Amounts:

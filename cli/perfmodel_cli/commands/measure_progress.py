@@ -1,4 +1,4 @@
-"""How far a measurement of this machine is: a bar in a window, a line for each round elsewhere."""
+"""Progress of a measurement of this machine: a bar in a terminal, one line per round elsewhere."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ class Progress:
     """Follows the file of results while it grows."""
 
     def __init__(self, asked: "Measurement", results: Path) -> None:
-        """Begin behind what the file holds already."""
+        """Start after what the file already holds."""
         from rich import progress
         from rich.console import Console
 
@@ -52,7 +52,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End with what is there."""
+        """Finish with what is there."""
         self._end.set()
         self._thread.join()
         self._bar.stop()

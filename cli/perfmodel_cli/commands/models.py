@@ -27,7 +27,7 @@ def models_list(output: options.Output = options.Format.table) -> None:
 
 @example("perfmodel models show llama-3-8b")
 def models_show(
-    name: Annotated[str, typer.Argument(help="A preset, our YAML, or a Hugging Face config.json.")],
+    name: Annotated[str, typer.Argument(help="A preset, a YAML file, or a Hugging Face config.json.")],
     output: options.Output = options.Format.table,
 ) -> None:
     """Show a model's layers, parameters and FLOPs."""

@@ -20,7 +20,7 @@ def recommend(
     search: Search,
     output: options.Output = options.Format.table,
 ) -> None:
-    """Rank all ways to spread a model over some GPUs, and say why the others were turned down."""
+    """Rank all ways to spread a model over some GPUs, and say why others were rejected."""
     from perfmodel.search import answer_records
     from perfmodel.search.recommend import answer
 

@@ -1,4 +1,4 @@
-"""The command that writes an answer, and what it rests on, as one page."""
+"""The command that writes an answer, and what it is based on, as one page."""
 
 import shlex
 import sys
@@ -46,7 +46,7 @@ def report(
     out: Annotated[str, typer.Option("--out", help="The page to write, a name that ends in .html.")],
     search: PageOptions,
 ) -> None:
-    """Write a recommendation and all that it rests on as one HTML page, which needs no network.
+    """Write a recommendation and all that it is based on as one HTML page that needs no network.
 
     The fastest grids, where their time and memory go, scaling, the machine's figures with sources, and the settings.
     """
@@ -57,11 +57,11 @@ def report(
     made = _made(question, search, out)
     write_whole(path, page.page(made))
     best = made.ranking["results"][0]
-    typer.echo(printable(f"wrote {out}: the fastest grid is {grid_text(best)}, {best['step_time_s']:.4g} s a step"))
+    typer.echo(printable(f"wrote {out}: the fastest grid is {grid_text(best)}, {best['step_time_s']:.4g} s per step"))
 
 
 def _page(out: str) -> Path:
-    """The file to write, once it is certain that it can be."""
+    """The file to write, after a check that it can be written."""
     from perfmodel.files import check_writable
 
     if not out.lower().endswith(_ENDINGS):
@@ -110,12 +110,12 @@ def _reading(measured: str) -> "Reading | None":
 
 
 def _around(devices: int) -> list[int]:
-    """Counts around the one that is asked for, as far as they are whole."""
+    """Counts around the one asked for, those that are whole numbers."""
     return [devices // share for share in _SHARES if devices % share == 0] + [devices * times for times in _MULTIPLES]
 
 
 def _settings(given_options: Iterable[tuple[str, Any]], ranking: "Ranking") -> dict[str, Any]:
-    """The command line, its options with what was not given too, and the settings that they come to."""
+    """The command line, all its options including those not given, and the resulting settings."""
     from perfmodel import __version__
     from perfmodel.search.answer_records import settings_record
 

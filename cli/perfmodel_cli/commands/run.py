@@ -32,12 +32,12 @@ def add_to(app: typer.Typer) -> None:
 @example("perfmodel run --model gpt-tiny --grid 2x2x1x1")
 def run(
     question: RunQuestion,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that a grid may take in all.")] = 600.0,
-    out: Annotated[str, typer.Option("--out", help="Append each result to this file, one JSON object a line.")] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Skip what --out holds a good result of.")] = False,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Time limit per grid in seconds.")] = 600.0,
+    out: Annotated[str, typer.Option("--out", help="Append each result to this file, one JSON object per line.")] = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Skip runs whose good result --out already holds.")] = False,
     output: options.Output = options.Format.table,
 ) -> None:
-    """Train a model on grids for real, each in processes of its own, and measure steps, memory, and collectives.
+    """Train a model on grids, each in its own processes, and measure steps, memory, and collectives.
 
     Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command.
     """
@@ -115,7 +115,7 @@ def _outcome(experiment: "Experiment", record: "Record") -> str:
 
     if record["status"] != "ok":
         return f"{experiment.grid}: {record['status']}: {record['message']}"
-    return f"{experiment.grid}: {show(record['step_time_s'], 's')} a step, loss {loss_text(record['losses'][-1])}"
+    return f"{experiment.grid}: {show(record['step_time_s'], 's')} per step, loss {loss_text(record['losses'][-1])}"
 
 
 def _show(rows: "list[Record]", output: options.Format) -> None:
@@ -125,7 +125,7 @@ def _show(rows: "list[Record]", output: options.Format) -> None:
 def _end(rows: "list[Record]", wanted: int, stopped: int | None, *, kept: bool) -> None:
     """The exit code: that of a signal, or 1 where no grid has run. `kept`: there is a file to go on from."""
     if stopped is not None:
-        goes_on = "; the same command with --resume goes on" if kept else ""
+        goes_on = "; the same command with --resume continues" if kept else ""
         printing.tell(f"ended by {signal.Signals(stopped).name} after {len(rows)} of {wanted} runs{goes_on}")
         raise typer.Exit(BY_SIGNAL + stopped)
     if not any(row["status"] == "ok" for row in rows):

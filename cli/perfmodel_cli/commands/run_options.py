@@ -40,30 +40,28 @@ class RunQuestion:
     grids: Annotated[
         str,
         typer.Option(
-            "--grids", help="Several instead: a file with a grid a line, all, top:5 (predicted), sample:20 (drawn)."
+            "--grids", help="Several instead: a file with one grid per line, all, top:5 (predicted), sample:20 (drawn)."
         ),
     ] = ""
     nproc: Annotated[int | None, typer.Option("--nproc", min=1, help="Ranks [default: as many as the grid has].")] = (
         None
     )
     machine: Annotated[
-        str, typer.Option("--machine", help="The machine this is, for top:N and MFU: a shipped one, or a profile.")
+        str, typer.Option("--machine", help="This machine, for top:N and MFU: a shipped one, or a profile.")
     ] = ""
     backend: options.Backend = options.BackendChoice.auto
-    dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on processors.")] = (
-        DtypeChoice.auto
-    )
+    dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on CPUs.")] = DtypeChoice.auto
     step_counts: StepCounts = field(default_factory=StepCounts)
     rounds: Annotated[
         int,
-        typer.Option("--rounds", min=1, max=1000, help="Times that every grid is run: all of them, then all again."),
+        typer.Option("--rounds", min=1, max=1000, help="Times to run every grid: all of them, then all again."),
     ] = 1
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Sequences in a step, all ranks together [default: one a rank].")
+        int | None, typer.Option("--batch", help="Sequences per step, all ranks together [default: one per rank].")
     ] = None
     seq: options.Sequence = None
     micro_batch: Annotated[
-        str, typer.Option("--micro-batch", help="Sequences a rank processes at once; any: as predicted, else 1.")
+        str, typer.Option("--micro-batch", help="Sequences per rank at once; any: as predicted, else 1.")
     ] = "any"
     recompute: Annotated[
         options.RecomputeChoice,
@@ -75,12 +73,12 @@ class RunQuestion:
     ] = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn
     overlap: Annotated[
-        str, typer.Option("--overlap", help=f"Beside computation: none, or some of {','.join(OVERLAPS)}.")
+        str, typer.Option("--overlap", help=f"Overlap with computation: none, or some of {','.join(OVERLAPS)}.")
     ] = ",".join(sorted(AXONN_OVERLAPS))
     flash_attention: options.Flash = True
     tune: Annotated[bool, typer.Option("--tune", help="Take each product in the mode that is fastest for it.")] = False
     scale_layers: Annotated[
-        int | None, typer.Option("--scale-layers", min=1, help="Layers, instead of the model's.")
+        int | None, typer.Option("--scale-layers", min=1, help="Number of layers, instead of the model's.")
     ] = None
     scale_hidden: Annotated[str, typer.Option("--scale-hidden", help="Factor of all widths, such as 0.25 or 1/4.")] = ""
     tokens: Annotated[
@@ -91,10 +89,10 @@ class RunQuestion:
         ),
     ] = ""
     load: Annotated[
-        str, typer.Option("--load", help="Go on from the checkpoint in this folder, whatever grid has written it.")
+        str, typer.Option("--load", help="Continue from the checkpoint in this folder, written by any grid.")
     ] = ""
     save: Annotated[str, typer.Option("--save", help="Write a checkpoint into this folder after the last step.")] = ""
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights, tokens, and sample:N.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for weights, tokens, and sample:N.")] = 0
 
     def experiments(self, place: "Place | None") -> "list[Experiment]":
         """The runs in order; every rank of a launch comes to the same list."""

@@ -23,10 +23,10 @@ def sweep(
     question: Question,
     gpus: Annotated[str, typer.Option("--gpus", help="Counts of devices, such as 64,128,256.")],
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Sequences in a step at every count (strong scaling).")
+        int | None, typer.Option("--batch", help="Sequences per step at every count (strong scaling).")
     ] = None,
     batch_per_gpu: Annotated[
-        float | None, typer.Option("--batch-per-gpu", help="Sequences a device in a step (weak scaling).")
+        float | None, typer.Option("--batch-per-gpu", help="Sequences per device and step (weak scaling).")
     ] = None,
     *,
     limits: AxisLimits,

@@ -10,7 +10,7 @@ _COLOURS = 6  # groups that are told apart
 
 
 def scatter(record: Mapping[str, Any], path: Path) -> None:
-    """A point a row on logarithmic axes, the diagonal where both agree, and a quarter on each side of it."""
+    """One point per row on logarithmic axes, the diagonal of equal values, and lines 25 % off on each side."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -35,7 +35,7 @@ def scatter(record: Mapping[str, Any], path: Path) -> None:
 
 
 def _series(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Rows by group, called by what groups differ in; all as one where there are too many to tell apart, or one."""
+    """Rows by group, named by what differs between groups; one group where there are too many to tell apart."""
     groups = dict.fromkeys(row["group"] for row in rows)
     if not 1 < len(groups) <= _COLOURS:
         return {f"{len(rows)} rows": list(rows)}

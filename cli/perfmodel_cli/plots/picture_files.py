@@ -1,4 +1,4 @@
-"""Pictures of answers, in files: asked for before anything is computed, written whole; needs matplotlib."""
+"""Pictures of answers in files: checked before anything is computed, written whole; needs matplotlib."""
 
 import io
 from pathlib import Path
@@ -14,7 +14,7 @@ _UNWANTED = {".png": {"Software": None}, ".svg": {"Date": None}}
 
 
 def wanted(plot: str) -> Path | None:
-    """The file that `--plot` names, once it is certain that a picture can be drawn into it; None for no picture."""
+    """The file that `--plot` names, after a check that a picture can be written to it; None for no picture."""
     if not plot:
         return None
     path = Path(plot)

@@ -19,7 +19,7 @@ _HTML = '<pre style="white-space:pre;overflow-x:auto;line-height:normal;font-fam
 
 
 def picture(answer: Answer) -> Group:
-    """An answer as what Rich prints."""
+    """An answer as a Rich renderable."""
     if isinstance(answer, Recommendation):
         return ranking_table.ranking(answer.record, answer.ranking)
     return _PICTURES[answer.command](answer.record)
@@ -34,7 +34,7 @@ def text(answer: Answer) -> str:
 
 
 def html(answer: Answer) -> str:
-    """An answer as HTML that brings its styles along."""
+    """An answer as HTML with its styles."""
     console = Console(file=io.StringIO(), highlight=False, record=True, force_jupyter=False)
     put(console, picture(answer), PAGE_WIDTH)
     return console.export_html(inline_styles=True, code_format=_HTML)

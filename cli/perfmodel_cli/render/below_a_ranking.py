@@ -1,4 +1,4 @@
-"""What stands below a ranking: what its best grid gives, what other strategies would take, how sure the order is."""
+"""The lines below a ranking: rates of its best grid, times of other strategies, and how sure the order is."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ _DAY, _HOUR = parse("24 h", "s"), parse("1 h", "s")
 
 
 def beside(record: Record) -> Iterable[Text]:
-    """All lines, as far as the fidelity and the question give any."""
+    """All lines that the fidelity and the question call for."""
     best = record["results"][0]
     if best["tokens_per_s"]:
         yield line(_throughput(best))
@@ -38,7 +38,7 @@ def _bounds(best: Record) -> str:
     least, most = best["lower_bound_s"], best["upper_bound_s"]
     return (
         f"Its step of {show(best['step_time_s'], 's')} would take {show(least, 's')} if computation and communication "
-        f"overlapped altogether (the longer of both), {show(most, 's')} if not at all (their sum)"
+        f"overlapped fully (the longer of both), {show(most, 's')} if not at all (their sum)"
     )
 
 
@@ -47,7 +47,7 @@ def _training(best: Record) -> str:
     readable = f"{time / _DAY:,.2f} days" if time >= _DAY else f"{time / _HOUR:,.2f} hours"
     return (
         f"{best['training_tokens']:,} tokens: {best['training_steps']:,} steps, {readable}, "
-        f"{best['training_node_hours']:,.0f} node-hours (steps alone: no start, checkpoint or failure)"
+        f"{best['training_node_hours']:,.0f} node-hours (steps only: no start-up, checkpoints or failures)"
     )
 
 
@@ -69,6 +69,6 @@ def _uncertainty(found: Record) -> Iterable[str]:
     worth = found["worth_a_try"]
     named = ", ".join(f"{grid_text(one)} ({100 * one['chance_of_being_fastest']:.0f} %)" for one in worth)
     if len(worth) == 1:
-        yield f"Chance of being the fastest: {named}; nothing else needs a try"
+        yield f"Probability of being fastest: {named}; no other needs a try"
     else:
-        yield f"These {len(worth)} cannot be told apart; try them (chance of being the fastest): {named}"
+        yield f"These {len(worth)} cannot be told apart; try them (probability of being fastest): {named}"

@@ -10,7 +10,7 @@ from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 
 
 def calibration(record: Record) -> Group:
-    """What was fitted, the errors, what was left alone and why."""
+    """What was fitted, the errors, and what was not fitted and why."""
     table = table_of("parameter", "field", "before", "after", "± %", "")
     for one in record["parameters"]:
         note = "at its bound" if one["at_bound"] else ""
@@ -25,7 +25,7 @@ def _value(value: float, unit: str) -> str:
 
 def _errors(record: Record) -> Iterator[Text]:
     names = {"before": "before", "after": "after, on the steps fitted to", "held_out": "on steps left out"}
-    yield line(f"{record['rows']} steps; left out in {record['folds']} parts, one after the other")
+    yield line(f"{record['rows']} steps; left out in {record['folds']} parts, one at a time")
     for name, words in names.items():
         sizes = record["errors"][name]
         figures = f"mean error {percent(sizes['mape'])} %, median {percent(sizes['median'])} %"
@@ -34,6 +34,6 @@ def _errors(record: Record) -> Iterator[Text]:
 
 def _notes(record: Record) -> Iterator[Text]:
     for one in record["left_alone"]:
-        yield line(f"left alone: {one['parameter']}: {one['reason']}")
+        yield line(f"not fitted: {one['parameter']}: {one['reason']}")
     for one in record["outliers"]:
-        yield line(f"outlier: line {one['line']}: measured {one['measured_over_fitted']:+.0%} beside the fit")
+        yield line(f"outlier: line {one['line']}: measured {one['measured_over_fitted']:+.0%} against the fit")

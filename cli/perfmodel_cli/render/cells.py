@@ -36,17 +36,17 @@ def add_row(table: Table, *cells: str) -> None:
 
 
 def _width(text: Text) -> int:
-    """Cells of a window that the longest of a text's lines takes."""
+    """The width of a text's longest line in the window."""
     return max(part.cell_len for part in text.split())
 
 
 def line(text: str, style: str = "") -> Text:
-    """Text as it is: neither markup nor control characters of names that come from files mean anything."""
+    """Text as it is: markup and control characters in names from files have no effect."""
     return Text(printable(text), style=style)
 
 
 def percent(value: float | None) -> str:
-    """A share in percent, one decimal."""
+    """A share in percent with one decimal."""
     return "-" if value is None else f"{100 * value:.1f}"
 
 

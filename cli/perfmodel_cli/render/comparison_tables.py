@@ -40,7 +40,7 @@ def _collectives(found: Sequence[Record]) -> Table:
     """Every operation on every axis over all rows."""
     table = table_of(
         "collective", "axis", "rows", "calls\npredicted", "calls\nmeasured", "MB\npredicted", "MB\nmeasured",
-        "s a call\npredicted", "s a call\nmeasured", "error %\n(median)",
+        "s per call\npredicted", "s per call\nmeasured", "error %\n(median)",
     )  # fmt: skip
     for one in found:
         sizes = [f"{one[name] / _MEGABYTE:.4g}" for name in ("predicted_bytes", "measured_bytes")]
@@ -98,7 +98,7 @@ def validation(record: Record) -> Group:
             )
             for fit in record["fits"]
         ]
-        parts += [line("after the fit of one number a machine", style="bold"), *fitted]
+        parts += [line("after the fit of one number per machine", style="bold"), *fitted]
         parts.append(_checks(record["checks_after_fits"]))
     return Group(*parts, line("where each figure is printed: --format csv"))
 

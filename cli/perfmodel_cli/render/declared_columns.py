@@ -1,4 +1,4 @@
-"""The declared columns of an answer as a table of the terminal: a function for each kind of cell, none for a column."""
+"""The declared columns of an answer as a table of the terminal: one function per kind of cell, none per column."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NAMES = {"compute": "compute"} | {term.key: term.heading for term in TERMS}
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """The columns that one table shows, in order, and what its cells depend on beside their row."""
+    """The columns that one table shows, in order, and what its cells depend on besides their row."""
 
     shown: Sequence[tuple[Column, Place]]
     context: Context

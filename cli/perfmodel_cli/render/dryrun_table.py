@@ -1,4 +1,4 @@
-"""A dry run beside the model as tables."""
+"""A dry run compared with the model, as tables."""
 
 from rich.console import Group
 from rich.table import Table
@@ -8,7 +8,7 @@ from perfmodel.units import show
 from perfmodel_cli.render.cells import Record, add_row, line, table_of
 from perfmodel_cli.texts import grid_text
 
-_DIGITS = 6  # so that a difference shows
+_DIGITS = 6  # so that a difference is visible
 
 
 def dry_run(record: Record) -> Group:

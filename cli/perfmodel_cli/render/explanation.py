@@ -14,7 +14,7 @@ from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 from perfmodel_cli.render.ranking_table import heading
 from perfmodel_cli.texts import grid_text
 
-_SHOWN_EVENTS = 20  # at the begin and at the end of a timeline
+_SHOWN_EVENTS = 20  # at the beginning and at the end of a timeline
 _BAR = 40
 
 
@@ -46,7 +46,7 @@ def _verdict(record: Record) -> Iterable[Text]:
     for rejection in record["rejected"]:
         yield line(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
     if record["rejected"]:
-        yield line("what follows is for the setting that needs least memory, not for the fastest")
+        yield line("what follows is for the setting that needs the least memory, not for the fastest")
     if record["nearest_grid"]:
         nearest = "x".join(str(size) for size in record["nearest_grid"].values())
         devices = math.prod(record["nearest_grid"].values())
@@ -132,7 +132,7 @@ def _memory(record: Record) -> Text:
 
 
 def timeline(record: Record) -> Group:
-    """The begin and the end of a micro-step as bars on a common clock."""
+    """The beginning and the end of a micro-step as bars on one time axis."""
     events = record["events"]
     shown = [*events[:_SHOWN_EVENTS], *events[max(_SHOWN_EVENTS, len(events) - _SHOWN_EVENTS) :]]
     table = table_of("stream", "what", "start", "seconds", "0 ... micro-step")

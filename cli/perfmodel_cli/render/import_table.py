@@ -9,12 +9,12 @@ from perfmodel.units import show
 from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 from perfmodel_cli.texts import shortened
 
-_OUTLIERS = 10  # that are shown
+_OUTLIERS = 10  # shown
 
 
 def imported(record: Record) -> Group:
     """What was read for each operation and group, then the samples that its line left out."""
-    heads = ("operation ", "nodes ", "ranks\na node ", "sizes", "times ", "spread\n% ", "start-up", "bus bandwidth")
+    heads = ("operation ", "nodes ", "ranks per\nnode ", "sizes", "times ", "spread\n% ", "start-up", "bus bandwidth")
     table = table_of(*heads, "off the\nline % ", "out-\nliers", wraps=False)
     for part in record["parts"]:
         add_row(table, *_cells(part))
@@ -33,7 +33,7 @@ def _cells(part: Record) -> list[str]:
 
 
 def _fitted(value: float | None, unit: str, low: float | None, high: float | None) -> str:
-    """A number of the line, and how far the farther end of its interval of 95 % is from it."""
+    """A parameter of the line, and the distance to the farther end of its 95 % interval."""
     if value is None:
         return "-"
     if low is None or not value:
@@ -42,7 +42,7 @@ def _fitted(value: float | None, unit: str, low: float | None, high: float | Non
 
 
 def _notes(record: Record) -> Iterable[Text]:
-    yield line(f"wrote {record['file']}; look at it: perfmodel machines show {record['file']}")
+    yield line(f"wrote {record['file']}; to see it: perfmodel machines show {record['file']}")
     found = [_outlier(each) for each in record["outliers"]]
     yield from map(line, shortened(found, _OUTLIERS, "and {} more outliers"))
     yield line(

@@ -27,14 +27,14 @@ def measured(record: Record) -> Group:
 
 def _heading(record: Record) -> Iterator[Text]:
     node = record["devices_per_node"]
-    yield line(f"{record['device']}: {record['ranks']} ranks, {node} a node", style="bold")
+    yield line(f"{record['device']}: {record['ranks']} ranks, {node} per node", style="bold")
     told = [f"products in {dtype} {show(rate, 'flop/s')}" for dtype, rate in record["gemm_flop_per_s"].items()]
     told.append(f"memory {show(record['memory_bandwidth_B_per_s'], 'B/s')}")
     if record["host_time_s"]:
         told.append(f"{show(record['host_time_s'], 's')} to issue a kernel")
     if record["contention"]:
         told.append(f"contention {record['contention']:.2f}")
-    yield line(f"{', '.join(told)}; the slowest rank's, all at work")
+    yield line(f"{', '.join(told)}; of the slowest rank while all work")
 
 
 def _interval(low: float | None, high: float | None, unit: str) -> str:
@@ -50,7 +50,7 @@ def _notes(record: Record) -> Iterator[Text]:
             )
             yield line(f"off the line of {row['operation']}, {row['size']} ranks, stride {row['inner']}: {named}")
     yield line(
-        "error = of a time beside the line; a bandwidth without interval is that of the largest call",
+        "error = of a time against the line; a bandwidth without interval is that of the largest call",
         style="dim",
     )
     yield line(

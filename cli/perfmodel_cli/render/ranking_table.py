@@ -20,7 +20,7 @@ def ranking(record: Record, found: Ranking) -> Group:
     clock = Clock.of(max(result["step_time_s"] for result in record["results"]))
     table = DeclaredTable(columns.places(result_columns.RESULT, "ranking", context), context, clock)
     filled = table.filled(record["results"], wraps=False)
-    return Group(*heading(record), line(f"times in {clock.name} a step"), filled, *_fate(record, found, table))
+    return Group(*heading(record), line(f"times in {clock.name} per step"), filled, *_fate(record, found, table))
 
 
 def heading(record: Record) -> Iterable[Text]:
@@ -28,7 +28,7 @@ def heading(record: Record) -> Iterable[Text]:
     yield line(f"{record['model']} ({record['parameters']:,} parameters) on {record['machine']}", style="bold")
     yield line(
         f"{record['gpus']} devices ({record['device']}) = {_nodes(record)}; "
-        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens a step; "
+        f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens per step; "
         f"fidelity {record['fidelity']}"
     )
 
@@ -39,12 +39,12 @@ def _nodes(record: Record) -> str:
 
 
 def _fate(record: Record, found: Ranking, table: DeclaredTable) -> Iterable[Text]:
-    """What became of the grids that are not shown, and what the numbers rest on."""
+    """What became of the grids that are not shown, and what the numbers are based on."""
     turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "no rule"
     kept = "keep the rules, memory ignored (! = does not fit)" if found.job.settings.ignore_memory else "fit"
     yield line(
         f"{record['searched']:,} grids searched, {record['feasible']:,} {kept} ({record['evaluated']:,} with all "
-        f"micro-batches and recomputation modes); turned down by: {turned_down}"
+        f"micro-batches and recomputation modes); rejected by: {turned_down}"
     )
     placements = {tuple(result["placement"]) for result in record["results"]}
     if len(found.space.placements) == 1:

@@ -20,7 +20,7 @@ _COLUMNS = {
 
 
 def runs(rows: Sequence[Record]) -> Group:
-    """The answer of `run`: a row a grid, then why some have none."""
+    """The answer of `run`: one row per grid, then why some have none."""
     good = [row for row in rows if row["status"] == "ok"]
     clock = Clock.of(max((row["step_time_s"] for row in good), default=1.0))
     table = table_of(
@@ -30,7 +30,7 @@ def runs(rows: Sequence[Record]) -> Group:
     )  # fmt: skip
     for row in rows:
         add_row(table, *_cells(row, clock))
-    return Group(*_heading(rows[0], good), line(f"times in {clock.name} a step"), table, *_notes(rows, good))
+    return Group(*_heading(rows[0], good), line(f"times in {clock.name} per step"), table, *_notes(rows, good))
 
 
 def _heading(first: Record, good: list[Record]) -> Iterator[Text]:
@@ -39,7 +39,7 @@ def _heading(first: Record, good: list[Record]) -> Iterator[Text]:
     yield line(", ".join([first["model"], *scaled]), style="bold")
     for text in dict.fromkeys(f"{row['backend']}, {row['dtype']}; {row['hardware']}" for row in good):
         yield line(text)
-    yield line(f"{first['batch_sequences']} sequences of {first['sequence_length']} tokens a step")
+    yield line(f"{first['batch_sequences']} sequences of {first['sequence_length']} tokens per step")
 
 
 def _cells(row: Record, clock: Clock) -> list[str]:
@@ -69,8 +69,8 @@ def _notes(rows: Sequence[Record], good: list[Record]) -> Iterator[Text]:
     if good:
         memory = "the resident set of a process" if good[0]["backend"] == "gloo" else "tensors"
         yield line(
-            "step = median, least = fastest of the measured steps; collectives timed alone, after them; AG = "
-            f"all-gather, RS = reduce-scatter, AR = all-reduce; GiB = peak of {memory}, of the rank with most; "
+            "step = median, least = fastest of the measured steps; collectives timed alone, afterwards; AG = "
+            f"all-gather, RS = reduce-scatter, AR = all-reduce; GiB = peak of {memory}, of the rank that needs most; "
             "loss of the first and the last step",
             style="dim",
         )

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.measure import Measurement
 from rich.table import Table
 
-PAGE_WIDTH = 132  # of what goes to a file, a pipe or a page, where there is no window to fit
+PAGE_WIDTH = 132  # of output to a file, a pipe or a page, where there is no window to fit
 _WIDEST = 10**6  # of what is measured
 
 

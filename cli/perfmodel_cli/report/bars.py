@@ -1,4 +1,4 @@
-"""Stacked bars, a row a grid, and intervals in the same rows."""
+"""Stacked bars, one row per grid, and intervals in the same rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from perfmodel_cli.report.html import Markup, element, joined
 from perfmodel_cli.report.scales import Scale, between, from_zero
 from perfmodel_cli.report.svg import AXIS, Series, chart, dot, legend, percent, stroke, words
 
-_ROW, _TEXT, _BAR, _THICK = 44, 14, 20, 15  # pixels of a row, and in it: the base of its text, its bar
+_ROW, _TEXT, _BAR, _THICK = 44, 14, 20, 15  # pixels of a row, then in it: the baseline of its text, its bar
 _HEAD = 20  # pixels above the rows where a limit is named
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row: its name, what it amounts to in words, and a value for each series."""
+    """One row: its name, its total as text, and a value for each series."""
 
     name: str
     amount: str
@@ -22,7 +22,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A value that bars should not pass, and its words."""
+    """A value that bars should not exceed, and its label."""
 
     value: float
     label: str
@@ -30,7 +30,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """One row of intervals: from `low` to `high` with what is expected in between."""
+    """One row of intervals: from `low` to `high`, with the expected value in between."""
 
     name: str
     amount: str
@@ -42,7 +42,7 @@ class Range:
 def stacked(
     title: str, series: Sequence[Series], bars: Sequence[Bar], show: Callable[[float], str], limit: Limit | None = None
 ) -> Markup:
-    """A legend of what is in any bar, and the bars."""
+    """A legend of the series that occur in any bar, and the bars."""
     used = [one for one in series if any(bar.values[one.key] for bar in bars)]
     ends = [sum(bar.values.values()) for bar in bars] + ([limit.value] if limit else [])
     scale, top = from_zero(ends), _HEAD if limit else 0

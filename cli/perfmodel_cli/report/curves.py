@@ -12,7 +12,7 @@ _TOP = 8
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value of a curve, and what it says of itself."""
+    """A value of a curve, and its text."""
 
     x: float
     y: float
@@ -51,7 +51,7 @@ class Axes:
     height: float = 220
 
     def place(self, point: Point) -> tuple[float, float]:
-        """Percent across, pixels down."""
+        """Horizontal position in percent, vertical in pixels."""
         return self.across.scale.at(point.x), self.down(point.y)
 
     def down(self, value: float) -> float:
@@ -86,7 +86,7 @@ def scatter(title: str, told: str, axes: Axes, points: Sequence[Point], factors:
 
 
 def _grid(axes: Axes) -> Markup:
-    """Lines across with their values above them at the left, and values below."""
+    """Horizontal lines with their values above them at the left, and the values below the plot."""
     bottom = _TOP + axes.height
     parts = []
     for mark in axes.up.marks:

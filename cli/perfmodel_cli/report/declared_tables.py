@@ -1,4 +1,4 @@
-"""The declared columns of an answer as a table of the report: a function for each kind of cell, none for a column."""
+"""The declared columns of an answer as a table of the report: one function per kind of cell, none per column."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from perfmodel.errors import printable
 
 _VOID = {"meta", "link"}
-_SHORT = 24  # letters of a cell that stands on one line; longer ones are given some width
+_SHORT = 24  # characters of a cell kept on one line; longer cells get a minimum width
 _NAME = 20  # the same of a heading
 
 
@@ -55,7 +55,7 @@ class Cell:
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, tall: bool = False) -> Markup:
-    """A table that its reader can sort, in a box of its own that scrolls; `tall`: down, too.
+    """A table that its reader can sort, in a scrolling box of its own; `tall`: it scrolls vertically, too.
 
     Columns in which every cell is empty are left out.
     """

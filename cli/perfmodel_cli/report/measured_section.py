@@ -1,4 +1,4 @@
-"""Predictions beside measured steps."""
+"""Predictions compared with measured steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _BOUNDS = (0.75, 1.25)
 
 
 def measured(record: Mapping[str, Any], problems: Sequence[str]) -> Markup:
-    """Every measured step beside its prediction, what became of the other rows, and how far off the model is."""
+    """Every measured step with its prediction, why other rows are left out, and how far off the model is."""
     rows, summary = record["rows"], record["summary"]
     values = [row[key] for row in rows for key in ("measured_s", "predicted_s")]
     both = Axis(around(values), lambda value: show(value, "s"))
@@ -37,13 +37,13 @@ def measured(record: Mapping[str, Any], problems: Sequence[str]) -> Markup:
         element("p", *_errors(summary)), element("p", record["verdict"]["sentence"]), picture,
         *([_collectives(record["collectives"])] if record["collectives"] else []),
         table(caption, heads, [_row(row) for row in worst], tall=True),
-        notes(["The line is where both agree; dotted: a quarter off.", *_left_out(record, problems)]),
+        notes(["Line: both agree; dotted: 25 % off.", *_left_out(record, problems)]),
     ])  # fmt: skip
 
 
 def _collectives(found: Sequence[Record]) -> Markup:
     """Every collective that `perfmodel run` has timed alone, over all rows."""
-    heads = ["collective", "axis", "calls predicted", "calls measured", "a call, predicted", "a call, measured",
+    heads = ["collective", "axis", "calls predicted", "calls measured", "per call, predicted", "per call, measured",
              "error (median)"]  # fmt: skip
     rows = [
         [

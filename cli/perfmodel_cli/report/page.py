@@ -1,4 +1,4 @@
-"""The page as one file: style and script are inside, and its policy lets a browser load nothing else."""
+"""The page as one file: style and script are inside, and its security policy lets a browser load nothing else."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Records of what is shown; None for what was not asked."""
+    """Records of what is shown; None for what was not asked for."""
 
     ranking: Record
     parts: tuple[Mapping[str, float], ...]
@@ -47,7 +47,7 @@ def page(report: Report) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing from anywhere, and of what is inside only the style and the script that the program brings along."""
+    """A policy that allows nothing from elsewhere, and only the style and the script that the program supplies."""
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     of_style, of_script = (f"'sha256-{found}'" for found in hashes)
     allowed = f"img-src data:; style-src {of_style}; script-src {of_script}"
@@ -58,7 +58,7 @@ def _top(record: Record, title: str) -> Markup:
     asked = (
         f"{record['parameters']:,} parameters; {record['gpus']:,} devices ({record['device']}) = {record['nodes']:,} "
         f"nodes of {record['devices_per_node']}; {record['batch_sequences']:,} sequences of "
-        f"{record['sequence_length']:,} tokens a step; fidelity {record['fidelity']}"
+        f"{record['sequence_length']:,} tokens per step; fidelity {record['fidelity']}"
     )
     return element("header", element("h1", title), element("p", asked))
 

@@ -1,4 +1,4 @@
-"""What a report shows, as records: the library's answers put side by side."""
+"""What a report shows, as records: the library's answers collected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -21,11 +21,11 @@ _FULL = (
     "In the timeline of a step (perfmodel explain --timeline): how long computation stands still, by what it waits "
     "for, and how much slower it gets beside communication. Communication that is hidden takes no time here."
 )
-_OTHER = "Nothing overlaps at fidelity {}: every second of communication is one of the step."
+_OTHER = "Nothing overlaps at fidelity {}: all communication adds to the step time."
 
 
 def ranked(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tuple[Ranking, Record]:
-    """The search and its record; `all_results` go beyond those that are shown where uncertainty looks further."""
+    """The search and its record; `all_results` holds more than are shown where uncertainty considers more."""
     ranking, beside = answer(job, space, tokens, uncertain=uncertain)
     record = ranking_record(ranking, replace(beside, shown=None))
     kept = "that keep the rules (memory ignored)" if job.settings.ignore_memory else "that fit"
@@ -33,7 +33,7 @@ def ranked(job: Job, space: Space, tokens: int | None, *, uncertain: bool) -> tu
 
 
 def breakdown(ranking: Ranking, record: Record) -> tuple[tuple[Mapping[str, float], ...], str]:
-    """Seconds of the step of each of the best grids in its parts, and a sentence about these."""
+    """The step time of each of the best grids in parts, in seconds, and a sentence about the parts."""
     results = record["results"][:CHARTED]
     fidelity = ranking.job.settings.fidelity
     if fidelity != "full":
@@ -43,7 +43,7 @@ def breakdown(ranking: Ranking, record: Record) -> tuple[tuple[Mapping[str, floa
             asdict(exposed_by_stream(ranking.job, ranking.layouts.take(row), one["exposed_communication_time_s"]))
             for row, one in enumerate(results)
         ]
-    except PerfmodelError as error:  # a model of so many layers that no timeline is made of it
+    except PerfmodelError as error:  # the model has too many layers for a timeline
         exposed = tuple(_computed(one) | {"exposed": one["exposed_communication_time_s"]} for one in results)
         return exposed, f"Not split further: {error}."
     return tuple(_computed(one) | waited for one, waited in zip(results, found, strict=True)), _FULL

@@ -14,7 +14,7 @@ from perfmodel_cli.report.html import Cell, Markup, element, joined, notes, tabl
 from perfmodel_cli.report.svg import Series
 from perfmodel_cli.texts import grid_text
 
-CHARTED = 10  # grids that charts show
+CHARTED = 10  # grids in a chart
 _DAY = parse("24 h", "s")
 _COLOURS = ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8")
 _SENT = {term.key: term.meaning for term in TERMS}
@@ -22,7 +22,7 @@ _COMPUTE = Series("compute", "computation", "c0")
 _WAITS = {
     "gathers": "waits for weights gathered over Z",
     "scatters": "waits for gradients scattered over Z",
-    "collectives": "waits for what is sent in line: all-reduces over X and Y, vocabulary, norms",
+    "collectives": "waits for blocking communication: all-reduces over X and Y, vocabulary, norms",
     "data": "waits for gradients reduced over data",
     "slowed": "computation slowed by communication beside it",
     "exposed": "communication that computation does not hide",
@@ -54,7 +54,7 @@ def headline(record: Record) -> Markup:
     sentence = element(
         "p", f"The fastest of {record['feasible']:,} grids {record['kept']} is ", element("strong", grid_text(best)),
         f" ({axes}): a step of ", element("strong", show(best["step_time_s"], "s")),
-        f" on {record['gpus']:,} x {record['device']}, with {best['micro_batch']} sequences a device in each of "
+        f" on {record['gpus']:,} x {record['device']}, with {best['micro_batch']} sequences per device in each of "
         f"{best['accumulation_steps']} micro-steps, recomputation: "
         f"{best['recompute']}; a weight gathered over Z is kept {_KEPT[best['weight_cache']]}.",
         class_="lead",
@@ -66,11 +66,11 @@ def headline(record: Record) -> Markup:
 def _tiles(record: Record, best: Record) -> Iterable[tuple[str, str]]:
     yield "step", show(best["step_time_s"], "s")
     if best["tokens_per_s"]:
-        yield "tokens a second", f"{best['tokens_per_s']:,.0f}"
+        yield "tokens per second", f"{best['tokens_per_s']:,.0f}"
         yield "of the peak (MFU)", f"{100 * best['model_flops_utilization']:.1f} %"
         yield "communication not hidden", f"{100 * best['exposed_communication_time_s'] / best['step_time_s']:.1f} %"
     capacity = record["memory_capacity_B"]
-    yield "GiB a device", f"{best['memory_B'] / GIBI:.3g} of {capacity / GIBI:.3g}"
+    yield "GiB per device", f"{best['memory_B'] / GIBI:.3g} of {capacity / GIBI:.3g}"
     if best.get("training_time_s"):
         yield f"time for {best['training_tokens']:,} tokens", f"{best['training_time_s'] / _DAY:,.2f} days"
         yield "node-hours", f"{best['training_node_hours']:,.0f}"
@@ -81,7 +81,7 @@ def results(record: Record) -> Markup:
     turned_down = ", ".join(f"{reason} {count:,}" for reason, count in record["rejected"].items()) or "no rule"
     fate = (
         f"{record['searched']:,} grids searched, {record['feasible']:,} can run ({record['evaluated']:,} with all "
-        f"micro-batches and recomputation modes); turned down by: {turned_down}."
+        f"micro-batches and recomputation modes); rejected by: {turned_down}."
     )
     context = Context(record["fidelity"], capacity=record["memory_capacity_B"])
     caption = "The fastest grids (select a heading to sort)"
@@ -90,7 +90,7 @@ def results(record: Record) -> Markup:
 
 
 def baselines(record: Record) -> Markup:
-    """What other strategies would take."""
+    """Step times of other strategies."""
     rows = [
         [
             Cell(one["name"]), Cell(grid_text(one) if "grid" in one else "-"), seconds(one["step_time_s"]),
@@ -100,11 +100,11 @@ def baselines(record: Record) -> Markup:
         for one in record["baselines"]
     ]  # fmt: skip
     heads = ["strategy", "its best grid", "step", "times the best", "why not"]
-    return table("Beside what others run, each at its best", heads, rows)
+    return table("Compared with other strategies, each with its best grid", heads, rows)
 
 
 def times(record: Record, parts: Sequence[Mapping[str, float]]) -> Markup:
-    """The step of each of the best grids in its parts."""
+    """The step of each of the best grids, split into its parts."""
     found = [
         Bar(f"{result['rank']}. {grid_text(result)}", show(result["step_time_s"], "s", digits=4), _filled(values))
         for result, values in zip(record["results"], parts, strict=False)
@@ -119,7 +119,7 @@ def _filled(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def memory(record: Record) -> Markup:
-    """What a device holds, beside what it has."""
+    """What a device holds, compared with its capacity."""
     capacity = record["memory_capacity_B"]
     bars = [
         Bar(f"{result['rank']}. {grid_text(result)}", memory_text(result["memory_B"]),
@@ -146,6 +146,6 @@ def uncertainty(record: Record) -> Markup:
     how = (
         f"{found['samples']} machines whose figures differ from the profile's as far as their sources allow, "
         f"{found['grids']} grids on each. A line reaches from 5 to 95 % of them, the dot is the prediction. With a "
-        f"chance of 90 % the fastest is among the {len(rows)} shown."
+        f"probability of 90 % the fastest is among the {len(rows)} shown."
     )
     return joined([ranges("Seconds of a step, grids worth a try", rows, lambda value: show(value, "s")), notes([how])])

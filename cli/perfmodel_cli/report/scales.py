@@ -40,14 +40,14 @@ def from_zero(values: Sequence[float]) -> Scale:
 
 
 def between(values: Sequence[float]) -> Scale:
-    """A range with some room on both sides, which need not reach down to 0."""
+    """A range with some room on both sides; it need not include 0."""
     low, high = min(values), max(values)
     room = 0.15 * (high - low) or 0.5 * high or 1.0
     return Scale(max(0.0, low - room), high + room)
 
 
 def ascending(values: Sequence[float]) -> Scale:
-    """A logarithmic range from the first to the last, with room at the left for what is written there."""
+    """A logarithmic range from the first to the last, with room at the left for labels."""
     ratio = values[-1] / values[0]
     return Scale(values[0] / ratio**0.14, values[-1] * ratio**0.03, logarithmic=True)
 
@@ -66,7 +66,7 @@ def _even(low: float, high: float) -> list[float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten; those powers alone where that would be many, even steps where it is few."""
+    """1, 2 and 5 times the powers of ten; those powers alone if that were many, even steps if few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     every = [[base * 10**power if power >= 0 else base / 10**-power for power in powers for base in bases]
              for bases in (_BASES, _BASES[:1])]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a report rests on: the profile's figures with their sources, every option, the command to run it again."""
+"""What a report is based on: the profile's figures with sources, every option, and the command to run it again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def _address(text: str) -> object:
 
 
 def settings(record: Record) -> Markup:
-    """The command, the options given or not, and what they come to."""
+    """The command, all options, given or default, and the settings that result."""
     chosen = [
         [Cell(name), Cell(value), Cell("given" if given else "default")] for name, value, given in record["options"]
     ]
@@ -55,7 +55,7 @@ def settings(record: Record) -> Markup:
                 aria_label="Command"),
         element("div",
             table("Options", ["option", "value", "given?"], chosen),
-            table("What they come to", ["setting", "value"], counted),
+            table("Resulting settings", ["setting", "value"], counted),
             class_="beside"),
         notes([f"Compute: {record['compute_source']}. Bandwidths: {record['bandwidth_source']}.",
                f"perfmodel {record['version']}"]),

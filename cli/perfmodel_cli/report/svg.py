@@ -1,7 +1,7 @@
 """Pieces of inline SVG.
 
-Across, positions are percent of the width, so that a chart fits a desk and a telephone while its text keeps its size;
-down, they are pixels.
+Horizontal positions are percent of the width, so that a chart fits a desktop and a telephone while its text keeps its
+size; vertical positions are pixels.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from perfmodel_cli.report.html import Markup, element, joined
 
 AXIS = 26  # pixels below a plot, for its marks
 _HIDDEN = {"width": 12, "height": 12, "aria_hidden": "true"}
-_WIDE, _NARROW = 7, 14  # percent between the names of marks on a wide and on a narrow page
+_WIDE, _NARROW = 7, 14  # percent between the labels of marks on a wide and on a narrow page
 _EDGE = 8  # percent from either end in which a text is set towards the middle
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What one colour stands for: the key of its values, its words, and the class that colours it."""
+    """What one colour stands for: the key of its values, its label, and the class that colours it."""
 
     key: str
     label: str
@@ -26,7 +26,7 @@ class Series:
 
 
 def chart(title: str, description: str, height: float, parts: Iterable[Markup]) -> Markup:
-    """A picture that says to who cannot see it what it shows."""
+    """A picture with a description for readers who cannot see it."""
     return element(
         "svg", element("title", title), element("desc", description), *parts,
         class_="chart", height=f"{height:g}", width="100%", role="img", aria_label=f"{title}. {description}",
@@ -34,12 +34,12 @@ def chart(title: str, description: str, height: float, parts: Iterable[Markup]) 
 
 
 def percent(value: float) -> str:
-    """A position across."""
+    """A horizontal position."""
     return f"{value:.2f}%"
 
 
 def words(text: object, x: float, y: float, *, anchor: str = "", class_: str = "") -> Markup:
-    """Text at a position; near an end of the chart it begins or ends there instead of lying around it."""
+    """Text centred on a position; near an end of the chart it begins or ends there instead."""
     found = anchor or ("start" if x < _EDGE else "end" if x > 100 - _EDGE else "middle")
     return element("text", text, x=percent(x), y=f"{y:.1f}", text_anchor=found, class_=class_ or None)
 
@@ -51,12 +51,12 @@ def stroke(start: tuple[float, float], end: tuple[float, float], class_: str) ->
 
 
 def path(points: Iterable[tuple[float, float]], class_: str) -> Markup:
-    """Straight lines from each point to the next: a polyline knows no percent."""
+    """Straight lines from each point to the next: a polyline cannot take percentages."""
     return joined(stroke(start, end, class_) for start, end in pairwise(points))
 
 
 def dot(x: float, y: float, radius: float, class_: str, told: str) -> Markup:
-    """A point that says what it is when it is pointed at."""
+    """A point that shows its text when the pointer is on it."""
     return element("circle", element("title", told), cx=percent(x), cy=f"{y:.1f}", r=f"{radius:g}", class_=class_)
 
 
@@ -70,7 +70,7 @@ def legend(series: Iterable[Series]) -> Markup:
 
 
 def named(places: Sequence[float]) -> Iterable[str]:
-    """The class of each mark's name, given ascending positions; none where there is no room even on a wide page.
+    """The class of each mark's label, given ascending positions; empty where there is no room even on a wide page.
 
     >>> list(named([0, 9, 11, 30]))
     ['tick', 'tick roomy', '', 'tick']
@@ -81,7 +81,7 @@ def named(places: Sequence[float]) -> Iterable[str]:
 
 
 def _apart(places: Iterable[float], least: float, kept: Sequence[float]) -> list[float]:
-    """Those of ascending places that keep a distance from one another, and from those that are kept anyway."""
+    """Of ascending places, those at some distance from one another and from those that are kept anyway."""
     found: list[float] = []
     for place in places:
         if all(abs(place - other) >= least for other in (*kept, *found)):
