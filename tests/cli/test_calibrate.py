@@ -51,7 +51,7 @@ def test_it_says_whether_steps_left_out_are_predicted_better(calibrate):
     answer, file = calibrate()
     assert answer.code == 0
     assert "The mean error " in answer.out
-    assert "left alone: contention: no measured step depends on it" in answer.out
+    assert "not fitted: contention: no measured step depends on it" in answer.out
     assert f"wrote {file}" in answer.err
 
 

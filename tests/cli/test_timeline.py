@@ -72,7 +72,7 @@ def test_a_grid_that_cannot_run_is_told(timeline, trace, grid, more, rule):
     for question in (record, written["otherData"]):
         assert rule in [rejection["rule"] for rejection in question["rejected"]]
     assert said[0].startswith(f"perfmodel: rejected by {rule}: ")
-    assert said[-1] == "perfmodel: the timeline is of the setting that needs least memory, and cannot run"
+    assert said[-1] == "perfmodel: the timeline is for the setting that needs the least memory, and cannot run"
 
 
 @pytest.mark.parametrize("fidelity", ["flat", "paper"])
