@@ -50,8 +50,16 @@ def asked(folder, *words):
 def results(folder):
     """The lines of results that are whole, and the text of the file."""
     text = (folder / "here.measured.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("}\n")]
-    return [line for line in lines if line["what"] != "start"], text
+    lines = [whole(line) for line in text.splitlines(keepends=True) if line.endswith("}\n")]
+    return [line for line in lines if line and line["what"] != "start"], text
+
+
+def whole(line):
+    """The object that a line is; None where it was cut off, which may be behind a bracket."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def when_there_are(folder, count, process):
@@ -84,7 +92,7 @@ def test_an_interrupted_measurement_keeps_its_lines_and_the_next_call_goes_on(me
     folder, (code, _, talk, before, text), (again, out, _) = measured
     after, whole = results(folder)
     assert (code, again) == (128 + signal.SIGINT, 0)
-    assert "ended by SIGINT; the same command goes on" in talk
+    assert "ended by SIGINT; the same command continues" in talk
     assert whole.startswith(text)
     keys = [json.dumps({name: value for name, value in line.items() if name not in ("values", "at")}) for line in after]
     assert len(before) >= 29
@@ -128,7 +136,7 @@ def test_four_ranks_are_measured_in_every_shape_of_group_and_a_killed_rank_costs
     code, _, talk = ended(process)
     assert code == 1
     assert "was ended by SIGKILL" in talk
-    assert "the same command goes on" in talk
+    assert "the same command continues" in talk
     before, text = results(tmp_path)
     assert len(before) >= 19
     code, _, talk = ended(started(tmp_path, ranks=4, budget="60 s", rounds=1))
@@ -143,10 +151,11 @@ def test_a_full_disk_ends_a_measurement_with_a_sentence_and_what_is_whole_stays(
     code, _, talk = ended(started(tmp_path, ranks=2, budget="60 s", limit=9000))
     assert code == 1
     assert "here.measured.jsonl cannot be written: File too large" in talk
-    before, _ = results(tmp_path)
+    before, text = results(tmp_path)
     assert len(before) > 5
     _, _, talk = ended(started(tmp_path, ranks=2, budget="1 ms"))
-    assert "a line that was cut off as it was written is passed over" in talk
+    if not text.endswith("\n"):  # the disk may be full at the end of a line
+        assert "a line that was cut off as it was written is passed over" in talk
     assert results(tmp_path)[0] == before
 
 

@@ -198,7 +198,7 @@ def test_ctrl_c_ends_the_ranks_and_keeps_what_is_done(folder):
     process.send_signal(signal.SIGINT)
     answer, said = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGINT
-    assert "ended by SIGINT after 1 of 2 runs; the same command with --resume goes on" in said
+    assert "ended by SIGINT after 1 of 2 runs; the same command with --resume continues" in said
     assert json.loads(answer)["results"] == records(out)
     assert [record["status"] for record in records(out)] == ["ok"]
     assert gone(ranks)
