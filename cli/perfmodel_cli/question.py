@@ -1,6 +1,5 @@
 """What every command about a training job is asked: the options of the job and of how its step is run and counted."""
 
-import ctypes
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
@@ -89,6 +88,8 @@ def keep_freed_memory() -> None:
     library without `mallopt` is left as it is.
     """
     with suppress(AttributeError, OSError):
+        import ctypes
+
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, _LARGEST)
         mallopt(_MMAP_THRESHOLD, _LARGEST)

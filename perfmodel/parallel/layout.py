@@ -5,6 +5,7 @@ library uses y, x, z, data (column, row, depth, data), while the paper's text sa
 differently, so both are offered.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, fields, replace
 from itertools import permutations
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import UsageError
+from perfmodel.numerics import equal_rows
 from perfmodel.parallel.axes import AXES, AXONN, MAX_DEVICES, MEMBERS, PAPER, Placement, Shape, read_sizes
 from perfmodel.units import Array, Count
 
@@ -53,6 +55,10 @@ class Layout(Shape):
     def exchanged(self) -> "Layout":
         """The same with the sizes of x and y exchanged."""
         return replace(self, x=self.y, y=self.x)
+
+    def equal_rows(self, ignoring: Container[str]) -> tuple[Array, Array] | None:
+        """Consecutive layouts that differ only in the columns of `ignoring` (see `numerics.equal_rows`)."""
+        return equal_rows(getattr(self, each.name) for each in fields(self) if each.name not in ignoring)
 
     def take(self, rows: Any) -> "Layout":
         """Rows of many layouts: an int gives one layout of plain ints, an index array or mask gives many."""

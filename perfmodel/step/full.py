@@ -1,11 +1,9 @@
 """A step at full fidelity: micro-steps of overlapped layers, the communication at the end of a step, the optimizer."""
 
-from dataclasses import fields
-
 import numpy as np
 
 from perfmodel.costs.kernels import optimizer
-from perfmodel.numerics import equal_rows, expand_rows
+from perfmodel.numerics import expand_rows
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
@@ -39,7 +37,7 @@ def step_time(job: Job, layout: Layout) -> Seconds:
 
     Layouts that differ only in their modes share the times of their layers, which are computed once.
     """
-    found = equal_rows(getattr(layout, each.name) for each in fields(layout) if each.name not in _MODES)
+    found = layout.equal_rows(_MODES)
     few = layout if found is None else layout.take(found[0])
     sent = traffic(job, few)
     parts, ending = block_units(job, few, sent), sent.ending_time()

@@ -1,9 +1,6 @@
 """The links of the groups that a layout communicates in."""
 
-from dataclasses import fields
-
 from perfmodel.costs.collective import Link
-from perfmodel.numerics import equal_rows
 from perfmodel.parallel.axes import COMMUNICATION_GROUPS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
@@ -13,8 +10,7 @@ _PLACELESS = ("micro_batch", "recompute", "weight_cache")  # columns of a layout
 
 def links(job: Job, layout: Layout) -> dict[str, Link]:
     """One link per group of COMMUNICATION_GROUPS, for one layout or many; consecutive equal grids share them."""
-    place = (getattr(layout, each.name) for each in fields(layout) if each.name not in _PLACELESS)
-    found = equal_rows(place)
+    found = layout.equal_rows(_PLACELESS)
     few = layout if found is None else layout.take(found[0])
     gpus = few.gpus
     made = {
