@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.costs.costs import Costs
+from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
@@ -93,6 +94,11 @@ class Job(Workload):
                 flash_version=sized.flash_version,
             ),
         )
+
+    @property
+    def product_rate(self) -> GemmRate | None:
+        """The rate of large products that times are based on; None at paper fidelity, which models no computation."""
+        return None if self.settings.fidelity == "paper" else self.costs.rate
 
     @property
     def dtype(self) -> Dtype:

@@ -48,7 +48,7 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
     shown = min(asked.shown or len(ranking), len(ranking))
     return _job_record(ranking.job, ranking.space.gpus) | {
         "memory_capacity_B": capacity(ranking.job),
-        "compute_source": ranking.rate.origin if ranking.rate else "not in the paper's model",
+        "compute_source": ranking.job.product_rate.origin if ranking.job.product_rate else "not in the paper's model",
         "bandwidth_source": bandwidth_origins(ranking.job.machine),
         "searched": ranking.searched,
         "feasible": ranking.feasible,
@@ -63,7 +63,7 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
 def _answers(ranking: Ranking, tokens: int | None, shown: int) -> Iterator[ResultRow]:
     """The first rows of a ranking, as sources of the columns."""
     job, layouts, prediction = ranking.job, ranking.layouts, ranking.prediction
-    rates = throughput(job, layouts, prediction, ranking.rate) if ranking.rate else None
+    rates = throughput(job, layouts, prediction, job.product_rate) if job.product_rate else None
     for row in range(shown):
         step, training = at(prediction.step, row) or 0.0, None
         if tokens is not None:
@@ -110,8 +110,8 @@ def _uncertainty_record(found: Uncertainty) -> Record:
 
 def explanation_record(explanation: Explanation) -> Record:
     """Everything about one grid."""
-    job, layout, prediction, rate = explanation.job, explanation.layout, explanation.prediction, explanation.rate
-    rates = throughput(job, layout, prediction, rate) if rate else None
+    job, layout, prediction = explanation.job, explanation.layout, explanation.prediction
+    rates = throughput(job, layout, prediction, job.product_rate) if job.product_rate else None
     answer = ResultRow(job=job, layout=layout, prediction=prediction, throughput=rates)
     return (
         _job_record(job, int(layout.gpus))

@@ -7,7 +7,6 @@ import numpy as np
 
 from perfmodel.costs import interpolated, nccl
 from perfmodel.costs.collective import Collective, ProtocolLink
-from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Machine
@@ -69,11 +68,6 @@ class Explanation:
     memory_capacity: float
     rejections: tuple[tuple[str, str], ...]
     nearest: Layout | None
-
-    @property
-    def rate(self) -> GemmRate | None:
-        """The rate of large products that times are based on; None at paper fidelity, which models no computation."""
-        return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
 
 def explain(job: Job, space: Space, grid: Layout) -> Explanation:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_GROUP, WEIGHT_GROUP
@@ -95,11 +94,6 @@ class Ranking:
     prediction: Prediction
     shortfall: Shortfall | None
     example: str
-
-    @property
-    def rate(self) -> GemmRate | None:
-        """The rate of large products that times are based on; None at paper fidelity, which models no computation."""
-        return None if self.job.settings.fidelity == "paper" else self.job.costs.rate
 
     def __len__(self) -> int:
         """Layouts ranked."""

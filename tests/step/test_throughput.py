@@ -71,7 +71,7 @@ def test_a_step_lies_between_its_bounds_up_to_contention(model, machine, gpus, b
     if not len(found):
         return
     prediction = found.prediction
-    bounds = throughput(question, found.layouts, prediction, found.rate)
+    bounds = throughput(question, found.layouts, prediction, found.job.product_rate)
     sent = prediction.communication
     terms = [sent.weight_gather, sent.gradient_scatter, sent.forward_reduce, sent.backward_reduce, sent.data_reduce]
     least = np.maximum(prediction.compute, np.max(np.broadcast_arrays(*terms), axis=0))
