@@ -31,13 +31,13 @@ import numpy as np
 
 from perfmodel import models
 from perfmodel.machines import profiles
+from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.numerics import divisors
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.search.search import BLOCK_ROWS, Space, rank
-from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import step_time
 from perfmodel_cli.question import keep_freed_memory
 

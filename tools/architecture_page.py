@@ -28,7 +28,7 @@ def layers(container: str) -> tuple[tuple[str, ...], ...]:
     """The layers of a container, highest first, each with the names that stand side by side in it."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     found = next(one["layers"] for one in settings["contracts"] if one.get("containers") == [container])
-    return tuple(tuple(name.strip() for name in layer.split("|")) for layer in found)
+    return tuple(tuple(re.split(r" [|:] ", layer)) for layer in found)
 
 
 def rooms(container: str) -> list[str]:

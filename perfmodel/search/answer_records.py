@@ -10,6 +10,7 @@ import numpy as np
 
 from perfmodel import __version__
 from perfmodel.costs.bandwidth import bandwidth_origins
+from perfmodel.memory.per_device import capacity
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.records import Record
@@ -18,7 +19,6 @@ from perfmodel.search.columns import LayoutRow, ResultRow, SweepRow, at, record_
 from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops
-from perfmodel.step.memory import capacity
 from perfmodel.step.throughput import throughput, training_run
 
 if TYPE_CHECKING:

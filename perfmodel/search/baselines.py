@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import complaints, first_broken, grid_rules, micro_batch_rule
 from perfmodel.search.search import Ranking, Space, rank
-from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.units import show
 
 Grid: TypeAlias = tuple[int, ...]

@@ -10,6 +10,7 @@ from perfmodel.costs.collective import Collective, ProtocolLink
 from perfmodel.errors import UsageError
 from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Machine
+from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.models.model import Linear
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
@@ -20,12 +21,11 @@ from perfmodel.search.search import Space, rank
 from perfmodel.search.terms import TERMS
 from perfmodel.step.flops import hardware_flops
 from perfmodel.step.layer_units import block_units
-from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.overlap import Mode
 from perfmodel.step.predict import predict
 from perfmodel.step.prediction import Prediction
 from perfmodel.step.timeline import Event, simulate
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 from perfmodel.units import show
 
 _SHOWN_RANKS = 4

@@ -7,6 +7,7 @@ import numpy as np
 
 from perfmodel.errors import NoGridError
 from perfmodel.machines.allocation import count_problem, device_total
+from perfmodel.memory.per_device import capacity
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_AXES, BATCH_GROUP, MAX_DEVICES, TENSOR_AXES
 from perfmodel.parallel.choices import MAX_COUNT
@@ -16,7 +17,6 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import BATCH, FIXED, MEMORY, MICRO_BATCH, Bound, Divides, Rule, first_broken, grid_rules
 from perfmodel.parallel.sharding import sharded_parameters
 from perfmodel.search.search import Ranking, Space, rank
-from perfmodel.step.memory import capacity
 from perfmodel.units import Array, Number, show
 
 _TRIES = 100  # counts tried on each side, nearest first

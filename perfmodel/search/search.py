@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.errors import UsageError
+from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_GROUP, WEIGHT_GROUP
 from perfmodel.parallel.choices import MAX_COUNT, RECOMPUTES, WEIGHT_CACHES, Recompute, WeightCache
@@ -19,7 +20,6 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import MEMORY, first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import Settings
-from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array

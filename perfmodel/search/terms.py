@@ -1,7 +1,7 @@
 """The terms of communication time and of memory: key, names and meaning of each, declared once.
 
-The keys are the fields of `perfmodel.step.traffic.Communication` and of `perfmodel.step.memory.Memory`. JSON and CSV,
-the tables of the terminal, the report and docs/columns.md read these tables.
+The keys are the fields of `perfmodel.traffic.per_step.Communication` and of `perfmodel.memory.per_device.Memory`. JSON
+and CSV, the tables of the terminal, the report and docs/columns.md read these tables.
 """
 
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.step.layer_units import block_units
 from perfmodel.step.overlap import Mode
 from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, simulate
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 
 # If several streams run, computation waits for the first of these. The scatters may hold the links beyond their last
 # event, so if none runs, computation waits for the scatters.

@@ -1,11 +1,11 @@
 """A step at flat fidelity: all communication, computation at the rate of large products, no overlap."""
 
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import compute_time, utilization
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.traffic import ring_latency, traffic
+from perfmodel.traffic.per_step import ring_latency, traffic
 from perfmodel.units import Seconds
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 
 from perfmodel.costs.kernels import optimizer
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.numerics import expand_rows
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.flops import utilization
 from perfmodel.step.layer_units import BlockUnits, block_units, computation, expand_block_rows
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.traffic import ring_latency, traffic
+from perfmodel.traffic.per_step import ring_latency, traffic
 from perfmodel.units import Seconds
 
 _MODES = ("recompute", "weight_cache")  # columns of a layout that no layer's time depends on

@@ -17,8 +17,8 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.sharding import block_repeats
-from perfmodel.step.layer_traffic import LayerTraffic
-from perfmodel.step.traffic import Traffic
+from perfmodel.traffic.per_layer import LayerTraffic
+from perfmodel.traffic.per_step import Traffic
 from perfmodel.units import Array, Seconds
 
 _ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data")

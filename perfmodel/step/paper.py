@@ -1,10 +1,10 @@
 """A step at paper fidelity: the published equations to the letter, communication only."""
 
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.traffic import ring_latency, traffic
+from perfmodel.traffic.per_step import ring_latency, traffic
 from perfmodel.units import Seconds
 
 

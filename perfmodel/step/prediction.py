@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from perfmodel.step.memory import Memory
-from perfmodel.step.traffic import Communication
+from perfmodel.memory.per_device import Memory
+from perfmodel.traffic.per_step import Communication
 from perfmodel.units import Number, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Time and memory of one step; below full fidelity no sum contains `ring_latency` (see `traffic`).
+    """Time and memory of one step; below full fidelity no sum contains `ring_latency` (see `traffic.per_step`).
 
     `compute` and `utilization` are None at paper fidelity, which models no computation.
     """

@@ -19,7 +19,7 @@ from perfmodel.machines.machine import Machine
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.predict import step_time
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 from perfmodel.units import Array
 from perfmodel.validation.collectives import predicted_and_timed
 from perfmodel.validation.compare import Compared, Comparison

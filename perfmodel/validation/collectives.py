@@ -7,7 +7,7 @@ import numpy as np
 
 from perfmodel.machines.collective_times import Operation
 from perfmodel.step.predict import predict
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 from perfmodel.validation.blame import Parts
 from perfmodel.validation.compare import Compared
 from perfmodel.validation.measured_steps import Timed

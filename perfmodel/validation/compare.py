@@ -12,6 +12,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.machines import profiles
 from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Dtype, DtypeRates, Machine
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.models.model import Model, Transformer
 from perfmodel.models.scaling import scaled
 from perfmodel.parallel.axes import AXES
@@ -21,7 +22,6 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, rank
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import step_time
 from perfmodel.validation.measured_steps import MeasuredStep, Reading, shape_of
 from perfmodel.validation.scores import Order, Sizes

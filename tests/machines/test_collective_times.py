@@ -9,7 +9,7 @@ from machines import GOLDEN, job
 from perfmodel.errors import FileProblems
 from perfmodel.machines import profiles, template
 from perfmodel.parallel.layout import Layout
-from perfmodel.step.traffic import communication_time
+from perfmodel.traffic.per_step import communication_time
 from perfmodel.units import parse
 
 FILE = GOLDEN / "perlmutter-measured.yaml"

@@ -7,13 +7,13 @@ import pytest
 from machines import figure, gpt, job, linears, machine
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.machines.machine import DtypeRates
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.models.layers import Linear
 from perfmodel.parallel.choices import OPTIMIZERS
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import CONTENTION, HOST_TIME, Settings
-from perfmodel.step.memory import memory_per_device
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 
 NAMES = ("activation_bytes", "weight_bytes", "gradient_bytes")
 

@@ -12,6 +12,7 @@ from perfmodel.costs import ring
 from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.costs.straddling import fewest_members
 from perfmodel.machines import profiles
+from perfmodel.memory.per_device import Memory, memory_per_device
 from perfmodel.models.model import Block, Model
 from perfmodel.numerics import divisors
 from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
@@ -20,9 +21,8 @@ from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.step.flops import compute_time
-from perfmodel.step.memory import Memory, memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communication_time, traffic
+from perfmodel.traffic.per_step import communication_time, traffic
 
 MODELS = (
     gpt(),

@@ -9,15 +9,15 @@ from machines import EVERY_SHAPE, four_layers, gpt, job, linears, machine, with_
 from perfmodel import models
 from perfmodel.errors import UsageError
 from perfmodel.machines import profiles
+from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.models.model import Transformer
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.search.search import Space, _order, rank, rounded
 from perfmodel.step.flops import compute_time
-from perfmodel.step.memory import capacity, memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communication_time
+from perfmodel.traffic.per_step import communication_time
 
 ALL = 10**6
 FULL = [("full", "none"), ("full", "forward"), ("full", "all")]

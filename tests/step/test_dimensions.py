@@ -10,16 +10,16 @@ from machines import gpt, job
 from perfmodel.costs.bandwidth import shared_between
 from perfmodel.costs.gemm import GemmRate
 from perfmodel.costs.ring import all_gather, all_reduce, reduce_scatter
+from perfmodel.memory import activations, peak
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.models import model
 from perfmodel.parallel import settings
 from perfmodel.parallel.choices import Optimizer
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import Layout
-from perfmodel.step import activations, layer_traffic, peak_memory
-from perfmodel.step import traffic as sending
 from perfmodel.step.flops import compute_time, hardware_flops, model_flops
-from perfmodel.step.memory import memory_per_device
-from perfmodel.step.traffic import communication_time, traffic
+from perfmodel.traffic import per_layer, per_step
+from perfmodel.traffic.per_step import communication_time, traffic
 
 UNITS = pint.UnitRegistry()
 UNITS.define("flop = [operation]")
@@ -33,9 +33,9 @@ RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 def question(monkeypatch):
     """A job whose sizes, bandwidths and FLOPs carry units; constants in bytes an element get theirs too."""
     constants = (
-        (layer_traffic, "FP32"),
-        (sending, "FP32"),
-        (peak_memory, "_FP32"),
+        (per_layer, "FP32"),
+        (per_step, "FP32"),
+        (peak, "_FP32"),
         *((activations, n) for n in ("_FP32", "_MASK", "_TOKEN")),
     )
     for module, name in constants:

@@ -12,7 +12,7 @@ from perfmodel.parallel.settings import Settings
 from perfmodel.step.exposed import exposed_by_stream, idle_by_stream
 from perfmodel.step.predict import predict
 from perfmodel.step.timeline import SLOWED, Event
-from perfmodel.step.traffic import communication_time
+from perfmodel.traffic.per_step import communication_time
 
 GRIDS = [(1, 1, 64, 1), (4, 2, 8, 1), (2, 1, 16, 2), (1, 1, 1, 8), (8, 1, 1, 1), (1, 1, 1, 1)]
 MODELS = {"gpt": gpt(layers=3), "llama": models.load("llama-3-8b")}

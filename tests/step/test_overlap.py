@@ -20,7 +20,7 @@ from perfmodel.step.layer_units import block_units, computation
 from perfmodel.step.overlap import Mode, data_reduce, micro_step
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.timeline import chrome_trace, simulate
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 
 SUBSETS = [frozenset(subset) for count in range(len(OVERLAPS) + 1) for subset in combinations(OVERLAPS, count)]
 GRIDS = [(1, 1, 64, 1), (4, 2, 8, 1), (2, 1, 16, 2), (1, 1, 1, 8), (8, 1, 1, 1), (1, 1, 1, 1)]

@@ -3,11 +3,11 @@
 import pytest
 
 from machines import job
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import compute_time, utilization
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communication_time
+from perfmodel.traffic.per_step import communication_time
 
 LAYOUT = Layout(x=2, y=2, z=2, data=2, micro_batch=4, recompute=2, weight_cache=1)
 

@@ -3,13 +3,13 @@
 import pytest
 
 from machines import job
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.models.layers import Embedding, Head, Linear
 from perfmodel.models.model import Block, Model
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import sharded_parameters
-from perfmodel.step.memory import memory_per_device
 from perfmodel.step.predict import predict
-from perfmodel.step.traffic import communication_time
+from perfmodel.traffic.per_step import communication_time
 
 LAYOUTS = [
     Layout(x=1, y=1, z=1, data=1),

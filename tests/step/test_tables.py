@@ -15,7 +15,7 @@ from perfmodel.parallel.enumeration import shapes
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import predict, step_time
-from perfmodel.step.traffic import communication_time, traffic
+from perfmodel.traffic.per_step import communication_time, traffic
 
 MEASURED = profiles.load_file(GOLDEN / "perlmutter-measured.yaml")
 QUESTION = job(gpt(hidden=2048), MEASURED, batch=1024, fidelity="full")

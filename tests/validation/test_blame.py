@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 from perfmodel.validation import collectives, compare, records, step_files
 from perfmodel.validation.blame import COMPUTATION, NONE, OVERLAP, UNKNOWN, Parts, verdict
 

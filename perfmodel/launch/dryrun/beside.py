@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from perfmodel.launch.dryrun.step import DryRun
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.records import plain
 from perfmodel.step.flops import product_flops
-from perfmodel.step.memory import memory_per_device
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 
 Record = dict[str, Any]
 

@@ -15,10 +15,10 @@ from machines import gpt, job
 from perfmodel.errors import UsageError
 from perfmodel.launch.dryrun.step import dry_run
 from perfmodel.launch.training.groups import Grid
+from perfmodel.memory.per_device import memory_per_device
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import product_flops
-from perfmodel.step.memory import memory_per_device
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 
 
 def sent_by_the_model(question, layout):

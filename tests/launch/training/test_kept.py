@@ -10,9 +10,9 @@ from perfmodel.launch.layers import decoder
 from perfmodel.launch.training.groups import Grid
 from perfmodel.launch.training.parameters import hold
 from perfmodel.launch.training.plan import Plan
+from perfmodel.memory.activations import block_activations
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
-from perfmodel.step.activations import block_activations
 
 SEQUENCES, POSITIONS, PADDED = 4, 32, 52
 ONE = Layout(x=1, y=1, z=1, data=1)

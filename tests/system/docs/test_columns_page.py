@@ -6,9 +6,9 @@ import pytest
 
 import columns_page
 from page_tables import renewed
+from perfmodel.memory.per_device import Memory
 from perfmodel.search.terms import MEMORY_TERMS, TERMS
-from perfmodel.step.memory import Memory
-from perfmodel.step.traffic import Communication
+from perfmodel.traffic.per_step import Communication
 
 pytestmark = pytest.mark.checkout
 

@@ -1,6 +1,6 @@
 """The collectives of one training step: what is sent, in which group, over which bandwidth, how often.
 
-What each layer sends is in `layer_traffic`; this module adds the groups, the end of a step, and the sums. A dry run of
+What each layer sends is in `per_layer`; this module adds the groups, the end of a step, and the sums. A dry run of
 the launch code sends exactly these bytes. Paper fidelity counts only the equations of the paper; flat and full fidelity
 count everything that a step sends, however small.
 """
@@ -16,8 +16,8 @@ from perfmodel.parallel.axes import REPLICA_GROUP, TENSOR_GROUP, WEIGHT_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import block_repeats, replicated_parameters
-from perfmodel.step.layer_traffic import FP32, LayerTraffic, layers
-from perfmodel.step.links import links
+from perfmodel.traffic.links import links
+from perfmodel.traffic.per_layer import FP32, LayerTraffic, layers
 from perfmodel.units import Bytes, Seconds
 
 # One call per step each.

@@ -8,6 +8,8 @@ import pytest
 from machines import golden, gpt, job, linears, machine
 from perfmodel import models
 from perfmodel.machines import profiles
+from perfmodel.memory.activations import BytesPerToken, block_activations
+from perfmodel.memory.per_device import Memory, capacity, memory_per_device
 from perfmodel.models.layers import Activation, Attention, Embedding, Head, Linear, Norm
 from perfmodel.models.model import Block, Model, Transformer
 from perfmodel.parallel.choices import OPTIMIZERS, RECOMPUTES, WEIGHT_CACHES
@@ -17,8 +19,6 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.parallel.settings import ResolvedSettings, Settings
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
-from perfmodel.step.activations import BytesPerToken, block_activations
-from perfmodel.step.memory import Memory, capacity, memory_per_device
 from perfmodel.units import GIBI
 
 NONE, SELECTIVE, FULL = (RECOMPUTES.index(mode) for mode in ("none", "selective", "full"))

@@ -11,8 +11,8 @@ from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.settings import BUCKET
-from perfmodel.step.links import links
-from perfmodel.step.traffic import communication_time, ring_latency, traffic
+from perfmodel.traffic.links import links
+from perfmodel.traffic.per_step import communication_time, ring_latency, traffic
 
 AXONN, PAPER = NAMED_PLACEMENTS["axonn"][0], NAMED_PLACEMENTS["paper"][0]
 FULL, FORWARD = RECOMPUTES.index("full"), WEIGHT_CACHES.index("forward")

@@ -29,7 +29,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.sharding import block_repeats, sharded_parameters
-from perfmodel.step.links import links
+from perfmodel.traffic.links import links
 from perfmodel.units import Bytes, Number, Seconds
 
 FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32

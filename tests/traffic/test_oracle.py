@@ -19,7 +19,7 @@ from perfmodel.parallel.choices import WEIGHT_CACHES
 from perfmodel.parallel.enumeration import factorizations, placed
 from perfmodel.parallel.layout import PLACEMENTS, Layout
 from perfmodel.parallel.ranks import groups, rank_array
-from perfmodel.step.traffic import traffic
+from perfmodel.traffic.per_step import traffic
 from rings import Ring, over
 
 EXPECTED = {  # what each rank ends with, from all buffers

@@ -4,13 +4,13 @@ import pytest
 
 from machines import gpt, job
 from perfmodel import models
+from perfmodel.memory.activations import block_activations
 from perfmodel.models.layers import Activation, Linear, Norm
 from perfmodel.models.model import Block, Model
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.parallel.sharding import replicated_parameters
-from perfmodel.step.activations import block_activations
 
 UNET = next(name for name in models.names() if name.startswith("unet"))
 RESIDUAL = (

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, fields
 
+from perfmodel.memory.peak import peak_moment
 from perfmodel.parallel.axes import COMMUNICATION_GROUPS, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.sources import Figure
-from perfmodel.step.peak_memory import peak_moment
 from perfmodel.units import Bytes, Count
 
 

@@ -12,12 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
-from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
-from perfmodel.parallel.job import Job
-from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.sharding import block_repeats, linear_weights
-from perfmodel.step.activations import (
+from perfmodel.memory.activations import (
     BytesPerToken,
     InFlightSettings,
     attention_forward_in_flight,
@@ -26,6 +21,11 @@ from perfmodel.step.activations import (
     in_flight,
     stored,
 )
+from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
+from perfmodel.parallel.job import Job
+from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.sharding import block_repeats, linear_weights
 from perfmodel.units import Bytes, Count, Number
 
 _FP32 = 4

@@ -1,0 +1,4 @@
+"""What one training step sends: each collective, its bytes and calls, and the link that it takes.
+
+It may import the rooms parallel, logs, costs, models and machines, and the base modules.
+"""
