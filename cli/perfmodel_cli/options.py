@@ -109,8 +109,15 @@ VocabularyMultiple = Annotated[
         "--vocabulary-multiple", min=0, max=2**31, help="Pad the vocabulary to a multiple of this times x*y; 0 = never."
     ),
 ]
+FrameworkName = Annotated[
+    str,
+    typer.Option("--framework", help="Framework that trains, by name or path of a .yaml file: perfmodel frameworks."),
+]
 OverlapNames = Annotated[
-    str, typer.Option("--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)}.")
+    str | None,
+    typer.Option(
+        "--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)} [default: the framework's]."
+    ),
 ]
 FlashVersion = Annotated[int, typer.Option("--flash-version", help="Version of the attention kernel: 1 or 2.")]
 HostTime = Annotated[

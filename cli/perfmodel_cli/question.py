@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.parallel.choices import AXONN_OVERLAPS
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import AxisLimits
 from perfmodel_cli.texts import spelled
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from perfmodel import search
     from perfmodel.parallel.job import Job
     from perfmodel.search.search import Space
-
-_AXONN = ",".join(sorted(AXONN_OVERLAPS))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -38,7 +34,8 @@ class Question:
     dropout: options.Dropout = False
     bytes: options.ElementBytes = ""
     vocabulary_multiple: options.VocabularyMultiple = 128
-    overlap: options.OverlapNames = _AXONN
+    framework: options.FrameworkName = "perfmodel"
+    overlap: options.OverlapNames = None
     flash_version: options.FlashVersion = 2
     host_time: options.HostTime = None
     contention: options.Contention = None

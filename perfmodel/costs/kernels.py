@@ -1,8 +1,9 @@
 """Time of a layer on one device in one micro-step: the kernels beside its matrix products, and all of it together.
 
 Kernels that are no products do little arithmetic: their time is bytes over the sustained memory bandwidth. A *pass*
-reads or writes one tensor once. Passes are counted for kernels fused as in Megatron-LM (bias + GELU, bias + dropout +
-residual, scaled and masked softmax); a dropout mask takes one byte, hence half a pass.
+reads or writes one tensor once. How many there are depends on how a framework builds its kernels (`kernel_sets`). Bias
+and GELU, bias, dropout and residual, and the scaled masked softmax are counted as fused; a dropout mask takes one byte,
+hence half a pass.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from perfmodel.costs.gemm import Chip, LayerTimes, linear
+from perfmodel.costs.kernel_sets import FUSED, KernelCost, KernelSet
 from perfmodel.models.layers import Activation, Attention, Embedding, Head, Layer, Linear, Norm
 from perfmodel.units import Bytes, Number, Seconds
 
@@ -22,23 +24,19 @@ _MASK = 1
 # FlashAttention-2, arXiv 2307.08691: 99 Tflop/s at 512, 189 at 16384, heads of 128, forward).
 _SHORT = 512
 _WIDE_HEAD, _NARROW = 128, 16  # the same figure: heads of 64 reach 0.9 of what heads of 128 do
-# Kernels that the framework issues, forward and backward (Megatron-LM's transformer layer, counted module by module).
-_ISSUED = {
-    "linear": (2, 4),  # product, bias or residual; two products, bias gradient, accumulation into the main gradient
-    "norm": (1, 2),
-    "activation": (1, 2),
-    "flash": (4, 6),  # split and transpose of queries, keys, values; the kernel
-    "materialized": (8, 12),
-    "embedding": (6, 4),
-    "head": (14, 8),
-}
+# Kernels that every framework issues, forward and backward (Megatron-LM's transformer layer, counted module by module).
+_LINEAR = (2, 4)  # product, bias or residual; two products, bias gradient, accumulation into the main gradient
+_ATTENTION = {"flash": (4, 6), "materialized": (8, 12)}  # split and transpose of queries, keys, values; the kernel
+_EMBEDDING = (6, 4)
+_HEAD = (2, 4)  # besides those of the loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceShare:
     """One device's share of a micro-step: tokens, sequence length, degrees of X and Y, and how kernels are built.
 
-    `element`, `weight`: bytes of an activation and of a gathered weight.
+    `element`, `weight`: bytes of an activation and of a gathered weight. `between`: into how many parts X splits the
+    tokens between layers (sequence parallelism; 1 without). `rotary`: whether positions rotate queries and keys.
     """
 
     rows: Number
@@ -49,6 +47,9 @@ class DeviceShare:
     dropout: bool = False
     element: Bytes = 2
     weight: Bytes = 2
+    between: Number = 1
+    rotary: bool = False
+    kernels: KernelSet = FUSED
 
     def exchanged(self) -> "DeviceShare":
         """For a transposed layer: X and Y exchanged."""
@@ -80,23 +81,40 @@ def cast(*, elements: Number, part: DeviceShare, chip: Chip) -> Seconds:
     return passes(elements=elements, count=1, chip=chip, element=part.weight + part.element)
 
 
+def _both_ways(elements: Number, counts: tuple[float, float], part: DeviceShare, chip: Chip) -> LayerTimes:
+    """Seconds of so many passes over a tensor, forward and backward."""
+    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
+
+
 def norm(layer: Norm, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Forward reads and writes; backward reads input and gradient twice (for dI, for scale and shift), writes once."""
-    elements = part.rows * (layer.positions * layer.width) / part.y
-    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in (2, 5)))
+    """Passes of a norm over hidden states, which Y splits, and X too under sequence parallelism."""
+    elements = part.rows * (layer.positions * layer.width) / (part.y * part.between)
+    return _both_ways(elements, norm_cost(layer, part.kernels).passes, part, chip)
+
+
+def norm_cost(layer: Norm, kernels: KernelSet) -> KernelCost:
+    """LayerNorm has a shift (a bias); RMSNorm has none."""
+    return kernels.layer_norm if layer.bias else kernels.rms_norm
 
 
 def activation(layer: Activation, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """GELU: forward 2 passes, backward 3. Gated has two inputs: 3 and 5."""
+    """Passes of GELU or of a gate, over one of its inputs."""
     elements = part.rows * (layer.positions * layer.width) / part.x
-    counts = (3, 5) if layer.gated else (2, 3)
-    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
+    return _both_ways(elements, activation_cost(layer, part.kernels).passes, part, chip)
+
+
+def activation_cost(layer: Activation, kernels: KernelSet) -> KernelCost:
+    """A gate (SwiGLU) or GELU."""
+    return kernels.gated if layer.gated else kernels.gelu
 
 
 def residual(*, elements: Number, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Output + residual, with dropout between: forward 3 passes (3.5), backward 3, adding both branches' gradients."""
-    counts = (3 + _MASK / part.element, 3 + 1 + _MASK / part.element) if part.dropout else (3, 3)
-    return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
+    """Output + residual, with dropout between: half a pass more forward, 1.5 backward."""
+    forward, backward = part.kernels.residual.passes
+    counts = (forward, backward)
+    if part.dropout:
+        counts = (forward + _MASK / part.element, backward + 1 + _MASK / part.element)
+    return _both_ways(elements / part.between, counts, part, chip)
 
 
 def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
@@ -120,12 +138,21 @@ def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 
 
 def attention(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
-    """Attention of the heads on a rank of X, and the copies that split and join queries, keys and values."""
+    """Attention of the heads on a rank of X, copies that split and join queries, keys and values, rotary positions."""
     kernel = flash if part.attention == "flash" else materialized
     core = kernel(layer, part=part, chip=chip)
-    projected = part.rows * ((layer.heads + 2 * layer.kv_heads) * layer.head_dim) / part.x
-    moved = passes(elements=projected, count=2, chip=chip, element=part.element)
-    return LayerTimes(core.forward + moved, core.input_gradient + moved)
+    token = part.rows * layer.head_dim / part.x
+    moved = passes(elements=token * (layer.heads + 2 * layer.kv_heads), count=2, chip=chip, element=part.element)
+    turned = LayerTimes()
+    if part.rotary:
+        turned = _both_ways(token * (layer.heads + layer.kv_heads), part.kernels.rotary.passes, part, chip)
+    normed = LayerTimes()
+    if layer.query_key_norm:
+        normed = _both_ways(token * (layer.heads + layer.kv_heads), part.kernels.rms_norm.passes, part, chip)
+    return LayerTimes(
+        core.forward + moved + turned.forward + normed.forward,
+        core.input_gradient + moved + turned.input_gradient + normed.input_gradient,
+    )
 
 
 def flash(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
@@ -158,7 +185,7 @@ def materialized(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTim
 
 def embedding(layer: Embedding, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Look-up and adding positions: 3 passes over the hidden states; backward the same, into the table's gradient."""
-    elements = part.rows * layer.width / part.y
+    elements = part.rows * layer.width / (part.y * part.between)
     moved = passes(elements=elements, count=3, chip=chip, element=part.element)
     return LayerTimes(moved, 0.0, moved)
 
@@ -166,13 +193,14 @@ def embedding(layer: Embedding, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 def head(layer: Head, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
     """Logits and loss, vocabulary split over X and Y: the three products, and the loss in fp32 over all logits.
 
-    Passes over fp32 logits as in Megatron-LM's vocabulary-parallel cross-entropy: forward convert 1.5, maximum 1,
-    subtract 2, exponential 2, sum 1, divide 2; backward scale 2, convert 1.5. `vocabulary`: the padded size, if padded.
+    `vocabulary`: the padded size, if padded.
     """
     rows_of_table = np.maximum(layer.vocabulary, vocabulary) / (part.x * part.y)
     products = linear(rows=part.rows, inputs=1.0 * layer.width, outputs=rows_of_table, chip=chip)
     logits = part.rows * rows_of_table
-    forward, backward = (passes(elements=logits, count=c, chip=chip, element=_FP32) for c in (9.5, 3.5))
+    forward, backward = (
+        passes(elements=logits, count=c, chip=chip, element=_FP32) for c in part.kernels.loss.passes
+    )
     casting = cast(elements=layer.width * rows_of_table, part=part, chip=chip)
     return LayerTimes(
         products.forward + forward + casting, products.input_gradient + backward + casting, products.weight_gradient
@@ -193,9 +221,26 @@ def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Byte
     return found
 
 
-def kernel_counts(layer: Layer, *, attention: AttentionKernel) -> tuple[int, int]:
+def kernel_counts(layer: Layer, *, part: DeviceShare) -> tuple[int, int]:  # noqa: PLR0911 - one return per kind
     """Kernels that the framework issues for a layer, forward and backward."""
-    return _ISSUED[attention if isinstance(layer, Attention) else type(layer).__name__.lower()]
+    kernels = part.kernels
+    if isinstance(layer, Linear):
+        return _LINEAR
+    if isinstance(layer, Norm):
+        return norm_cost(layer, kernels).issued
+    if isinstance(layer, Activation):
+        return activation_cost(layer, kernels).issued
+    if isinstance(layer, Embedding):
+        return _EMBEDDING
+    if isinstance(layer, Head):
+        return _summed(_HEAD, kernels.loss.issued)
+    issued = _ATTENTION[part.attention]
+    issued = _summed(issued, kernels.rotary.issued) if part.rotary else issued
+    return _summed(issued, kernels.rms_norm.issued) if layer.query_key_norm else issued
+
+
+def _summed(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return first[0] + second[0], first[1] + second[1]
 
 
 def device_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) -> LayerTimes:
@@ -228,7 +273,7 @@ def layer_times(layer: Layer, *, part: DeviceShare, chip: Chip, vocabulary: Numb
     (84.0, 168.0)
     """
     device = device_times(layer, part=part, chip=chip, vocabulary=vocabulary)
-    forward, backward = kernel_counts(layer, attention=part.attention)
+    forward, backward = kernel_counts(layer, part=part)
     split = 0.5 if isinstance(layer, (Linear, Head)) else 1.0 * isinstance(layer, Embedding)
     return LayerTimes(
         np.maximum(device.forward, forward * chip.host),

@@ -110,15 +110,14 @@ def peak_moment(job: Job, layout: Layout) -> Moment:
 
 
 def _setting(job: Job, layout: Layout) -> _Setting:
-    settings, layers = job.settings, [layer for _, layer in job.model.layers()]
-    rotary = not any(isinstance(layer, Embedding) and layer.learned_positions for layer in layers)
+    settings = job.settings
     rows, sharded, tensor = job.rows(layout), 1.0 * (layout.z > 1), 1.0 * layout.x * layout.y
     flight = InFlightSettings(
         element=settings.activation_bytes,
         flash=settings.flash_attention,
         sequences=1.0 * layout.micro_batch,
         sequence=job.sequence,
-        rotary=rotary,
+        rotary=job.model.rotary,
         split=1.0 * (np.asarray(layout.recompute) != RECOMPUTES.index("selective")),
     )
     table = _table(job, layout)

@@ -199,6 +199,12 @@ class Model:
                 yield block, layer
 
     @property
+    def rotary(self) -> bool:
+        """Whether positions rotate queries and keys: the model reads tokens, and learns no table of positions."""
+        tables = [layer for _, layer in self.layers() if isinstance(layer, Embedding)]
+        return bool(tables) and not any(table.learned_positions for table in tables)
+
+    @property
     def parameters(self) -> int:
         """Exact count, vocabulary not padded."""
         return sum(block.repeat * layer.parameters for block, layer in self.layers())

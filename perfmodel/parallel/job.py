@@ -12,7 +12,7 @@ from perfmodel.models.model import Model
 from perfmodel.parallel.axes import BATCH_GROUP, TENSOR_GROUP
 from perfmodel.parallel.choices import MAX_COUNT
 from perfmodel.parallel.layout import Layout
-from perfmodel.parallel.settings import CONTENTION, HOST_TIME, ResolvedSettings, Settings
+from perfmodel.parallel.settings import CONTENTION, ResolvedSettings, Settings
 from perfmodel.units import Count, Number
 
 
@@ -77,7 +77,7 @@ class Job(Workload):
         device = machine.device
         sized = (settings or Settings()).resolve(
             device.dtype,
-            host_time=device.host_time.value if device.host_time else HOST_TIME,
+            host_time=device.host_time.value if device.host_time else None,
             contention=device.contention.value if device.contention else CONTENTION,
         )
         return cls(

@@ -1,15 +1,20 @@
-"""How a job runs and is counted, apart from its grid: number formats, optimizer, recomputation, weight cache."""
+"""How a job runs and is counted, apart from its grid: framework, number formats, optimizer, what overlaps.
+
+Most settings are None unless the user gives them: then the framework's trait counts, else the machine's figure.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError
+from perfmodel.frameworks import loading
+from perfmodel.frameworks.framework import Format, Framework, KernelSet, ShardedState
 from perfmodel.machines.machine import Dtype
-from perfmodel.parallel.choices import AXONN_OVERLAPS, OPTIMIZERS, Overlap
-from perfmodel.units import GIBI, KIBI, parse
+from perfmodel.parallel.choices import OPTIMIZERS, OVERLAPS, Overlap
+from perfmodel.units import parse
 
 # Time that PyTorch under Megatron-DeepSpeed takes to issue a kernel, including its own work between kernels. Fitted to
 # vTrain's runs of one sequence per micro-step on 2 A100, hidden 1024: 3.00 ms per layer of 72 kernels, 3.33 ms of 78.
@@ -24,17 +29,25 @@ CONTENTION = 0.115
 # best rate at 64 MiB, 30 to 94 % at 8 MiB (NCCL tests, one to four GPUs on each of 1 to 16 nodes).
 BUCKET = parse("64 MiB", "B")
 
+# Where neither framework nor profile has a figure: device context and workspaces; NCCL's 4 MiB per channel and
+# direction on 32 channels (both assumed).
+RESERVE = parse("1.5 GiB", "B")
+COMMUNICATOR = parse("256 MiB", "B")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The user's choices: bytes per element of what is stored and sent, and the switches of the step.
 
-    Sizes that are None follow the number format of the job (see `sized`): 2 bytes, or 4 where products run in fp32.
-    `gradient_bytes` is what the reduce-scatter over Z sends; `data_gradient_bytes` is what the all-reduce over data
-    sends (None: the optimizer's accumulated gradient). The paper counts 2 bytes everywhere.
+    What is None follows the framework (see `resolve`). Where products run in fp32, all sizes are 4 bytes.
+    `weight_bytes`: of a gathered weight; `stored_weight_bytes`: of the shard that the optimizer updates.
+    `gradient_bytes` is what the reduce-scatter over Z sends; `data_gradient_bytes` is what is summed over data. The
+    paper counts 2 bytes everywhere.
+    `shards`: what data parallelism shards (nothing, the optimizer's states as in ZeRO-1, gradients too), over
+    `shard_ranks` ranks of data at most (0: all). `sequence_parallel`: X splits the sequence between layers.
     `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
-    `reserve`: CUDA context, library workspaces and allocator slack (assumed). `communicator_buffer`: memory of one
-    NCCL communicator, 4 MiB per channel and direction on 32 channels (assumed).
+    `reserve`: device context and workspaces; `communicator_buffer`: memory of one communicator; `slack`: share that
+    the allocator reserves beyond what is allocated; `logit_bytes`: per logit at the peak of the loss.
 
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
@@ -43,17 +56,26 @@ class Settings:
     """
 
     fidelity: Fidelity = "full"
+    framework: Framework | None = None
     activation_bytes: float | None = None
     weight_bytes: float | None = None
+    stored_weight_bytes: float | None = None
     gradient_bytes: float | None = None
     data_gradient_bytes: float | None = None
     optimizer: str = "adamw"
     flash_attention: bool = True
     dropout: bool = False
     vocabulary_multiple: int = 128
-    reserve: float = 1.5 * GIBI
-    communicator_buffer: float = 2 * 32 * 4 * KIBI**2
-    overlap: frozenset[Overlap] = AXONN_OVERLAPS
+    reserve: float | None = None
+    communicator_buffer: float | None = None
+    slack: float | None = None
+    logit_bytes: float | None = None
+    kernels: KernelSet | None = None
+    shards: ShardedState | None = None
+    shard_ranks: int | None = None
+    sequence_parallel: bool | None = None
+    prefetch: int | None = None
+    overlap: frozenset[Overlap] | None = None
     contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
     host_time: float | None = None
     flash_version: Literal[1, 2] = 2
@@ -75,7 +97,13 @@ class Settings:
             raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
-        given = (self.activation_bytes, self.weight_bytes, self.gradient_bytes, self.data_gradient_bytes)
+        given = (
+            self.activation_bytes,
+            self.weight_bytes,
+            self.stored_weight_bytes,
+            self.gradient_bytes,
+            self.data_gradient_bytes,
+        )
         sizes = tuple(size for size in given if size is not None)
         if any(size <= 0 for size in sizes) or self.vocabulary_multiple < 0:
             raise UsageError(
@@ -83,28 +111,77 @@ class Settings:
             )
 
     def resolve(
-        self, dtype: Dtype, *, host_time: float = HOST_TIME, contention: float = CONTENTION
+        self, dtype: Dtype, *, host_time: float | None = None, contention: float = CONTENTION
     ) -> "ResolvedSettings":
-        """The settings of a job whose products run in `dtype`; weights in fp32 need no master copy.
+        """The settings of a job whose products run in `dtype`; weights stored in fp32 need no master copy.
 
-        `host_time`, `contention`: the machine's, used if the user gives none.
+        `host_time`, `contention`: the machine's. A trait counts where the user gives nothing; of the host's time, the
+        machine's figure counts before the framework's.
         """
-        chosen = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
-        for name, own in (("host_time", host_time), ("contention", contention)):
-            chosen[name] = own if chosen[name] is None else chosen[name]
-        size = 4.0 if dtype == "fp32" else 2.0
-        for name in ("activation_bytes", "weight_bytes", "gradient_bytes"):
-            chosen[name] = size if chosen[name] is None else chosen[name]
-        return ResolvedSettings(**chosen, master_copy=dtype != "fp32")
+        framework = self.framework or loading.load()
+        found = {setting.name: getattr(self, setting.name) for setting in fields(Settings)}
+        own = {"framework": framework, "host_time": host_time, "contention": contention}
+        for defaults in (own, _sizes(framework, dtype), _traits(framework)):
+            found |= {name: value for name, value in defaults.items() if found[name] is None}
+        return ResolvedSettings(**found, master_copy=found["stored_weight_bytes"] != _FP32)
+
+
+_FP32, _BF16 = 4.0, 2.0
+_BYTES: Mapping[Format, float] = MappingProxyType({"fp32": _FP32, "bf16": _BF16})
+
+
+def _sizes(framework: Framework, dtype: Dtype) -> dict[str, float]:
+    """Bytes per element by the framework's formats; 4 where products run in fp32."""
+    formats = framework.formats
+    if dtype == "fp32":
+        return dict.fromkeys(("activation_bytes", "weight_bytes", "stored_weight_bytes", "gradient_bytes"), _FP32)
+    found = {
+        "activation_bytes": _BF16,
+        "weight_bytes": _BYTES[formats.gathered_weight],
+        "stored_weight_bytes": _BYTES[formats.stored_weight],
+        "gradient_bytes": _BYTES[formats.scattered_gradient],
+    }
+    if formats.summed_gradient != formats.kept_gradient:
+        found["data_gradient_bytes"] = _BYTES[formats.summed_gradient]
+    return found
+
+
+def _traits(framework: Framework) -> dict[str, Any]:
+    """What a framework does, under the names of the settings."""
+    spread, overlapping, kernels, held = framework.spread, framework.overlapping, framework.kernels, framework.held
+    return {
+        "overlap": frozenset(name for name in OVERLAPS if name in overlapping.hidden),
+        "prefetch": overlapping.prefetch,
+        "shards": spread.shards_over_data,
+        "shard_ranks": spread.shard_ranks or 0,
+        "sequence_parallel": spread.sequence_parallel,
+        "kernels": kernels.built,
+        "host_time": kernels.host_time.value if kernels.host_time else HOST_TIME,
+        "reserve": held.context.value if held.context else RESERVE,
+        "communicator_buffer": held.communicator.value if held.communicator else COMMUNICATOR,
+        "slack": held.slack.value if held.slack else 0.0,
+        "logit_bytes": held.logit.value if held.logit else None,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings(Settings):
-    """Settings with every size decided, as a job holds them."""
+    """Settings with everything decided, as a job holds them; `logit_bytes` None: fp32 and the format of activations."""
 
-    activation_bytes: float = 2
-    weight_bytes: float = 2
-    gradient_bytes: float = 2
+    framework: Framework
+    activation_bytes: float = _BF16
+    weight_bytes: float = _BF16
+    stored_weight_bytes: float = _BF16
+    gradient_bytes: float = _BF16
+    reserve: float = 0.0
+    communicator_buffer: float = 0.0
+    slack: float = 0.0
+    kernels: KernelSet = "fused"
+    shards: ShardedState = "nothing"
+    shard_ranks: int = 0
+    sequence_parallel: bool = False
+    prefetch: int = 1
+    overlap: frozenset[Overlap] = frozenset()
     contention: float = CONTENTION
     host_time: float = HOST_TIME
     master_copy: bool = True
@@ -116,7 +193,7 @@ class ResolvedSettings(Settings):
 
     @property
     def sent_gradient_bytes(self) -> float:
-        """Bytes per parameter that the data-parallel all-reduce sends: 2 in the paper's model unless given."""
+        """Bytes per parameter that is summed over data: 2 in the paper's model unless given."""
         if self.data_gradient_bytes is not None:
             return self.data_gradient_bytes
         return self.gradient_bytes if self.fidelity == "paper" else self.kept_gradient_bytes

@@ -12,11 +12,13 @@ from typing import Any
 from perfmodel import models
 from perfmodel.costs.fidelity import FIDELITIES
 from perfmodel.errors import UsageError
+from perfmodel.frameworks import loading
+from perfmodel.frameworks.framework import Framework
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel.axes import AXES, MAX_DEVICES
-from perfmodel.parallel.choices import AXONN_OVERLAPS, RECOMPUTES, WEIGHT_CACHES
+from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS
 from perfmodel.parallel.option_values import assignments, choice, count_or_any, number, overlaps, seconds, whole
@@ -59,7 +61,8 @@ class Question:
     dropout: bool = False
     bytes: str | Mapping[str, int] = ""
     vocabulary_multiple: int = 128
-    overlap: str | Iterable[str] = AXONN_OVERLAPS
+    overlap: str | Iterable[str] | None = None
+    framework: str | Framework | None = None
     flash_version: int = 2
     host_time: str | float | None = None
     contention: float | None = None
@@ -95,7 +98,8 @@ class Question:
             dropout=self.dropout,
             vocabulary_multiple=whole(self.vocabulary_multiple, self.spelled("vocabulary_multiple")),
             ignore_memory=self.ignore_memory,
-            overlap=overlaps(self.overlap, self.spelled("overlap")),
+            overlap=None if self.overlap is None else overlaps(self.overlap, self.spelled("overlap")),
+            framework=framework_of(self.framework),
             flash_version=self.flash_version,  # type: ignore[arg-type]
             host_time=None if self.host_time is None else seconds(self.host_time, self.spelled("host_time")),
             contention=None if self.contention is None else number(self.contention, self.spelled("contention")),
@@ -120,6 +124,13 @@ def model_of(given: str | Path | Model) -> Model:
 def machine_of(given: str | Path | Machine) -> Machine:
     """A machine by its name or the path of its profile, or one that is loaded."""
     return given if isinstance(given, Machine) else profiles.load(_text(given, "machine"))
+
+
+def framework_of(given: str | Path | Framework | None) -> Framework:
+    """A framework by its name or path, one that is loaded, or the project's own launcher."""
+    if given is None:
+        return loading.load()
+    return given if isinstance(given, Framework) else loading.load(_text(given, "framework"))
 
 
 def _text(given: str | Path, name: str) -> str:

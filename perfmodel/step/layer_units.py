@@ -10,6 +10,7 @@ from typing import Any
 
 from perfmodel.costs.collective import Role
 from perfmodel.costs.gemm import LayerTimes
+from perfmodel.costs.kernel_sets import KERNEL_SETS
 from perfmodel.costs.kernels import DeviceShare, layer_times
 from perfmodel.models.layers import Attention, Embedding, Head, Linear
 from perfmodel.numerics import expand_rows
@@ -117,6 +118,9 @@ def _part(job: Job, layout: Layout) -> DeviceShare:
         dropout=settings.dropout,
         element=settings.activation_bytes,
         weight=settings.weight_bytes,
+        between=1.0 * layout.x if settings.sequence_parallel else 1.0,
+        rotary=job.model.rotary,
+        kernels=KERNEL_SETS[settings.kernels],
     )
 
 

@@ -163,7 +163,7 @@ def issued_kernels(count: int) -> int:
     """Kernels of forward and backward passes through `count` blocks, as the model counts them."""
     model = scaled(models.load(_MODEL), layers=count, hidden=_SMALL)
     return sum(
-        block.repeat * sum(kernels.kernel_counts(layer, attention="flash"))
+        block.repeat * sum(kernels.kernel_counts(layer, part=kernels.DeviceShare(rows=1, sequence=1)))
         for block in model.blocks
         if block.checkpointed
         for layer in block.layers
