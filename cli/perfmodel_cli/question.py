@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perfmodel.parallel.job import Job
     from perfmodel.search.search import Space
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is asked about: model, machine, batch, and how the step is run and counted."""

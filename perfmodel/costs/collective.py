@@ -19,14 +19,22 @@ from perfmodel.numerics import expand_rows
 from perfmodel.units import Array, Bytes, BytesPerSecond, Count, Number, Seconds
 
 Term = Literal[
-    "weight_gather", "gradient_scatter", "forward_reduce", "backward_reduce", "data_reduce", "vocabulary", "small"
+    "weight_gather",
+    "gradient_scatter",
+    "forward_reduce",
+    "backward_reduce",
+    "data_reduce",
+    "update_gather",
+    "vocabulary",
+    "small",
 ]
 # What a collective does for its layer. `gather`: the weight, before a pass. `reduce`: the sum that ends the forward
 # pass, and statistics in it. `reduce_back`: the sum of input gradients, beside the weight gradient's product. `wait`:
 # what the backward pass waits for. `scatter`: the weight gradient, every micro-step. `data`: the gradient, once per
-# step. `end`: what ends a step and belongs to no layer.
-Role = Literal["gather", "reduce", "reduce_back", "wait", "scatter", "data", "end"]
-ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data", "end")
+# step. `update`: the weights that a sharded optimizer has updated, once per step. `end`: what ends a step and belongs
+# to no layer.
+Role = Literal["gather", "reduce", "reduce_back", "wait", "scatter", "data", "update", "end"]
+ROLES: tuple[Role, ...] = ("gather", "reduce", "reduce_back", "wait", "scatter", "data", "update", "end")
 
 
 class LinkCosts(Protocol):

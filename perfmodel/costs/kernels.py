@@ -81,7 +81,7 @@ def cast(*, elements: Number, part: DeviceShare, chip: Chip) -> Seconds:
     return passes(elements=elements, count=1, chip=chip, element=part.weight + part.element)
 
 
-def _both_ways(elements: Number, counts: tuple[float, float], part: DeviceShare, chip: Chip) -> LayerTimes:
+def _both_ways(elements: Number, counts: tuple[Number, Number], part: DeviceShare, chip: Chip) -> LayerTimes:
     """Seconds of so many passes over a tensor, forward and backward."""
     return LayerTimes(*(passes(elements=elements, count=c, chip=chip, element=part.element) for c in counts))
 
@@ -111,10 +111,8 @@ def activation_cost(layer: Activation, kernels: KernelSet) -> KernelCost:
 def residual(*, elements: Number, part: DeviceShare, chip: Chip) -> LayerTimes:
     """Output + residual, with dropout between: half a pass more forward, 1.5 backward."""
     forward, backward = part.kernels.residual.passes
-    counts = (forward, backward)
-    if part.dropout:
-        counts = (forward + _MASK / part.element, backward + 1 + _MASK / part.element)
-    return _both_ways(elements / part.between, counts, part, chip)
+    mask = _MASK / part.element if part.dropout else 0.0
+    return _both_ways(elements / part.between, (forward + mask, backward + part.dropout + mask), part, chip)
 
 
 def projection(layer: Linear, *, part: DeviceShare, chip: Chip) -> LayerTimes:
@@ -198,9 +196,7 @@ def head(layer: Head, *, part: DeviceShare, chip: Chip, vocabulary: Number = 0) 
     rows_of_table = np.maximum(layer.vocabulary, vocabulary) / (part.x * part.y)
     products = linear(rows=part.rows, inputs=1.0 * layer.width, outputs=rows_of_table, chip=chip)
     logits = part.rows * rows_of_table
-    forward, backward = (
-        passes(elements=logits, count=c, chip=chip, element=_FP32) for c in part.kernels.loss.passes
-    )
+    forward, backward = (passes(elements=logits, count=c, chip=chip, element=_FP32) for c in part.kernels.loss.passes)
     casting = cast(elements=layer.width * rows_of_table, part=part, chip=chip)
     return LayerTimes(
         products.forward + forward + casting, products.input_gradient + backward + casting, products.weight_gradient
@@ -221,7 +217,7 @@ def optimizer(*, parameters: Number, state: Bytes, gradient: Bytes, weight: Byte
     return found
 
 
-def kernel_counts(layer: Layer, *, part: DeviceShare) -> tuple[int, int]:  # noqa: PLR0911 - one return per kind
+def kernel_counts(layer: Layer, *, part: DeviceShare) -> tuple[int, int]:
     """Kernels that the framework issues for a layer, forward and backward."""
     kernels = part.kernels
     if isinstance(layer, Linear):

@@ -45,10 +45,10 @@ class BytesPerToken:
             whole=self.whole - other.whole,
         )
 
-    def on(self, layout: Layout, *, scores: bool = True) -> Number:
-        """Bytes per token on one device."""
+    def on(self, layout: Layout, *, between: Number = 1.0, scores: bool = True) -> Number:
+        """Bytes per token on one device; `between`: parts of the sequence that X splits between layers."""
         over_x = self.over_x + (self.scores if scores else 0.0)
-        return self.whole + self.over_y / (1.0 * layout.y) + over_x / (1.0 * layout.x)
+        return self.whole + self.over_y / (between * layout.y) + over_x / (1.0 * layout.x)
 
 
 def block_activations(block: Block, settings: ResolvedSettings, sequence: int) -> BytesPerToken:

@@ -131,7 +131,7 @@ def _setting(job: Job, layout: Layout) -> _Setting:
         sharded=sharded,
         mode=np.asarray(layout.recompute) * len(WEIGHT_CACHES) + layout.weight_cache,
         over_x=rows / layout.x,
-        over_y=rows / layout.y,
+        over_y=rows / (layout.y * job.parts_between(layout)),
         of_gathered=sharded * settings.weight_bytes / tensor,
         of_gradient=sent if flight.copies else sent * sharded,
         of_table=sent * table,
@@ -172,10 +172,11 @@ def _moment(at: _Setting, block: Block, stored: Bytes, again: Bytes, *, last: bo
 def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
     """(kept by all repeats of a block, added by the one that is recomputed), by recomputation mode."""
     everything = block_activations(block, at.job.settings, at.job.sequence)
-    full, lean = everything.on(at.layout), everything.on(at.layout, scores=False)
+    between = at.job.parts_between(at.layout)
+    full, lean = everything.on(at.layout, between=between), everything.on(at.layout, between=between, scores=False)
     if not block.checkpointed:
         return at.rows * at.repeats(block) * full, 0.0 * at.rows * full
-    least = block_input(block, at.job.settings).on(at.layout)
+    least = block_input(block, at.job.settings).on(at.layout, between=between)
     stored = np.where(at.layout.recompute == 0, full, np.where(at.layout.recompute == 1, lean, least))
     return at.rows * at.repeats(block) * stored, at.rows * (full - stored)
 
@@ -300,7 +301,7 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
         if isinstance(layer, Head):
             vocabulary = vocabulary + at.repeats(block) * 1.0 * at.job.padded_vocabulary(layer.vocabulary, at.layout)
             width = max(width, layer.width)
-    element = _FP32 + (settings.activation_bytes if at.flight.copies else 0 * settings.activation_bytes)
+    element = settings.logit_bytes or _FP32 + at.flight.copies * settings.activation_bytes
     logits = at.rows * vocabulary / (1.0 * at.layout.x * at.layout.y) * element
     tied, untied = _heads(at)
     weights = at.weights(_cached(at), tables=untied) + tied * at.gradient_of_table + at.gathered_table

@@ -25,6 +25,7 @@ class Memory:
     logits: Bytes
     communicators: Bytes
     reserve: Bytes
+    slack: Bytes
 
     @property
     def total(self) -> Bytes:
@@ -39,11 +40,18 @@ def memory_per_device(job: Job, layout: Layout) -> Memory:
     """Peak bytes per device, for one layout or many."""
     settings, device = job.settings, job.machine.device
     parameters = sharded_parameters(job, layout) + replicated_parameters(job, layout)
-    moment = peak_moment(job, layout)
+    moment, shards = peak_moment(job, layout), job.state_shards(layout)
+    kept = parameters / shards if settings.shards == "gradients" else parameters
+    allocated = (
+        parameters * settings.stored_weight_bytes
+        + kept * settings.kept_gradient_bytes
+        + parameters / shards * settings.optimizer_bytes
+        + moment.total
+    )
     return Memory(
-        weights=parameters * settings.weight_bytes,
-        gradients=parameters * settings.kept_gradient_bytes,
-        optimizer=parameters * settings.optimizer_bytes,
+        weights=parameters * settings.stored_weight_bytes,
+        gradients=kept * settings.kept_gradient_bytes,
+        optimizer=parameters / shards * settings.optimizer_bytes,
         activations=moment.activations,
         recomputed_block=moment.recomputed_block,
         in_flight=moment.in_flight,
@@ -51,6 +59,7 @@ def memory_per_device(job: Job, layout: Layout) -> Memory:
         logits=moment.logits,
         communicators=_held(device.communicator_buffer, settings.communicator_buffer) * _communicators(layout),
         reserve=0.0 * layout.x + _held(device.reserve, settings.reserve),
+        slack=allocated * settings.slack,
     )
 
 

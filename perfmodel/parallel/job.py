@@ -9,7 +9,7 @@ from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import UsageError
 from perfmodel.machines.machine import Dtype, Machine
 from perfmodel.models.model import Model
-from perfmodel.parallel.axes import BATCH_GROUP, TENSOR_GROUP
+from perfmodel.parallel.axes import BATCH_GROUP, REPLICA_GROUP, TENSOR_GROUP
 from perfmodel.parallel.choices import MAX_COUNT
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import CONTENTION, ResolvedSettings, Settings
@@ -49,6 +49,17 @@ class Workload:
     def rows(self, layout: Layout) -> Number:
         """Tokens that a device processes in a micro-step: m / Gz = micro_batch * sequence."""
         return 1.0 * layout.micro_batch * self.sequence
+
+    def parts_between(self, layout: Layout) -> Number:
+        """Into how many parts X splits the tokens between layers: itself under sequence parallelism, else 1."""
+        return 1.0 * layout.x if self.settings.sequence_parallel else 1.0
+
+    def state_shards(self, layout: Layout) -> Number:
+        """Ranks of data among which the optimizer's states are divided: 1 where each keeps them all."""
+        if self.settings.shards == "nothing":
+            return 1.0
+        ranks = layout.size(REPLICA_GROUP)
+        return 1.0 * (np.gcd(ranks, self.settings.shard_ranks) if self.settings.shard_ranks else ranks)
 
     def padded_vocabulary(self, vocabulary: int, layout: Layout) -> Count:
         """Vocabulary padded so that x * y devices hold equal parts, each a multiple of `vocabulary_multiple` rows."""

@@ -188,8 +188,8 @@ class ResolvedSettings(Settings):
 
     @property
     def kept_gradient_bytes(self) -> float:
-        """Bytes per parameter of the accumulated gradient."""
-        return OPTIMIZERS[self.optimizer].gradient
+        """Bytes per parameter of the accumulated gradient: the optimizer's, or less where the framework keeps less."""
+        return min(OPTIMIZERS[self.optimizer].gradient, _BYTES[self.framework.formats.kept_gradient])
 
     @property
     def sent_gradient_bytes(self) -> float:

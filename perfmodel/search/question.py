@@ -90,7 +90,7 @@ class Question:
         )
 
     def _settings(self) -> Settings:
-        sizes = assignments(self.bytes, tuple(_BYTES), self.spelled("bytes"))
+        sizes: dict[str, Any] = assignments(self.bytes, tuple(_BYTES), self.spelled("bytes"))
         return Settings(
             fidelity=self._chosen("fidelity", FIDELITIES),
             optimizer=self.optimizer,

@@ -77,6 +77,14 @@ TERMS = (
         groups=(REPLICA_GROUP,),
     ),
     Term(
+        key="update_gather",
+        heading="AG data",
+        column="AR\ndata",
+        meaning="all-gather of updated weights over data (sharded optimizer)",
+        operation="all-gather",
+        groups=(REPLICA_GROUP,),
+    ),
+    Term(
         key="vocabulary",
         heading="vocab",
         column="vocab",
@@ -103,7 +111,8 @@ MEMORY_TERMS = {
     "gathered_weights": "weights gathered over Z",
     "logits": "logits",
     "communicators": "communicators",
-    "reserve": "reserve",
+    "reserve": "device context and workspaces",
+    "slack": "allocator's slack",
 }
 
 

@@ -118,7 +118,7 @@ def _part(job: Job, layout: Layout) -> DeviceShare:
         dropout=settings.dropout,
         element=settings.activation_bytes,
         weight=settings.weight_bytes,
-        between=1.0 * layout.x if settings.sequence_parallel else 1.0,
+        between=job.parts_between(layout),
         rotary=job.model.rotary,
         kernels=KERNEL_SETS[settings.kernels],
     )

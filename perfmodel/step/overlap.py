@@ -201,6 +201,17 @@ def data_reduce(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
     return np.maximum(tail - waited, 0.0) + mode.contention * (queued - tail)
 
 
+def update_gather(blocks: tuple[BlockUnits, ...], mode: Mode, gathered: Seconds, *, hidden: bool) -> Seconds:
+    """Seconds that gathering updated weights adds to a step: all, or what outlasts the first forward pass."""
+    if not hidden:
+        return gathered
+    forward: Seconds = 0.0
+    for group, inside, out in chain(forward_passes(blocks), mode):
+        forward = forward + (group.repeat - 1) * _total(inside) + _total(out)
+    exposed = np.maximum(gathered - forward, 0.0)
+    return exposed + mode.contention * (gathered - exposed)
+
+
 def _tail(back: list[Chained], sent: Callable[[UnitPass], Seconds]) -> Seconds:
     """Seconds that a queue of messages lasts beyond the backward pass.
 

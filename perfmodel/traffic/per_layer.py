@@ -13,15 +13,25 @@ authors' scripts, although no rank moves. At flat and full fidelity each group k
 norms then send too (norms send statistics over the axis that splits their features). The all-reduce over data sends
 buckets of many weights: at full fidelity, where a call has a start-up time, a layer's all-reduce is a share of a
 bucket's.
+
+Where data parallelism shards the optimizer (ZeRO-1), the all-reduce over data becomes a reduce-scatter, and the updated
+weights are gathered: as many bytes, if both have the same format. Where it shards gradients too (ZeRO-2), every
+micro-step scatters them. Over a part of data's ranks only, an all-reduce of shards among the copies follows.
+
+With sequence parallelism (arXiv 2205.05198, section 4.2.2) X splits the sequence between layers. The all-reduce over X
+of a transposed layer becomes a reduce-scatter, and an all-gather precedes the next normal layer; backward likewise.
+A normal layer keeps its part of the input and gathers it once more for the weight's gradient.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from perfmodel.costs.collective import Collective, Link, Role, Term
+from perfmodel.machines.collective_times import Operation
 from perfmodel.models.layers import Embedding, Head, Layer, Linear, Norm
 from perfmodel.models.model import Block
 from perfmodel.parallel.axes import REPLICA_GROUP, TENSOR_GROUP
@@ -29,7 +39,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
 from perfmodel.parallel.sharding import block_repeats, sharded_parameters
-from perfmodel.traffic.links import links
+from perfmodel.traffic.links import COPIES, SHARDS, links
 from perfmodel.units import Bytes, Number, Seconds
 
 FP32 = 4  # loss, norms' statistics and the gradient norm are computed in fp32
@@ -76,6 +86,11 @@ class Sharing:
     def repeats(self, block: Block) -> int:
         """How often a block occurs on one device."""
         return block_repeats(block, self.layout)
+
+    @property
+    def between(self) -> Number:
+        """Into how many parts X splits the tokens between layers."""
+        return self.job.parts_between(self.layout)
 
 
 def layers(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[LayerTraffic]:
@@ -124,42 +139,78 @@ def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
     steps = at.repeats(block) * at.accumulation
     rows = at.rows * layer.positions
     gathers = at.passes.gathers if block.checkpointed else at.passes.gathers_once
+    forward = steps * at.passes.forward if block.checkpointed else steps
     yield Collective(
         layer=layer.name, role="gather", term="weight_gather", operation="all-gather", link=at.links["z"],
         buffer=part * sizes.weight_bytes, calls=steps * gathers,
     )  # fmt: skip
-    yield Collective(
+    output = Collective(
         layer=layer.name, role="reduce", term="forward_reduce", operation="all-reduce", link=at.links["y"],
-        buffer=rows * layer.outputs / at.x * sizes.activation_bytes,
-        calls=steps * at.passes.forward if block.checkpointed else steps,
+        buffer=rows * layer.outputs / at.x * sizes.activation_bytes, calls=forward,
     )  # fmt: skip
-    yield Collective(
+    back = Collective(
         layer=layer.name, role="reduce_back", term="backward_reduce", operation="all-reduce", link=at.links["x"],
         buffer=rows * layer.inputs / at.y * sizes.activation_bytes, calls=steps,
     )  # fmt: skip
+    if not sizes.sequence_parallel:
+        yield from (output, back)
+    elif layer.transposed:
+        yield replace(output, operation="reduce-scatter")
+        yield replace(output, operation="all-gather", role="wait", term="backward_reduce", calls=steps)
+        yield back
+    else:
+        yield replace(back, operation="all-gather", role="reduce", term="forward_reduce", calls=forward)
+        yield output
+        yield replace(back, operation="all-gather")  # of the input, once more, for the weight's gradient
+        yield replace(back, operation="reduce-scatter")
     yield from _weight_gradient(at, layer.name, part, at.repeats(block))
 
 
 def _weight_gradient(
     at: Sharing, name: str, elements: Number, repeat: int, term: Term | None = None
 ) -> Iterator[Collective]:
-    """The reduce-scatter over Z of every micro-step and the all-reduce over data at the step's end.
-
-    A bucket over data takes whole weights until it is full, or until none are left.
-    """
-    sizes = at.job.settings
-    scattered, summed = elements * sizes.gradient_bytes, elements / at.z * sizes.sent_gradient_bytes
+    """The reduce-scatter over Z of every micro-step, and the sum over data."""
     yield Collective(
         layer=name, role="scatter", term=term or "gradient_scatter", operation="reduce-scatter", link=at.links["z"],
-        buffer=scattered, calls=repeat * at.accumulation,
+        buffer=elements * at.job.settings.gradient_bytes, calls=repeat * at.accumulation,
     )  # fmt: skip
+    for one in _over_data(at, name, elements / at.z, repeat):
+        yield replace(one, term=term) if term else one
+
+
+def _over_data(at: Sharing, name: str, shard: Number, repeat: int) -> Iterator[Collective]:
+    """The sum over data once per step, or the parts of it that a sharded optimizer needs; `shard`: elements."""
+    sizes = at.job.settings
+    data = partial(
+        _bucketed, at, layer=name, role="data", term="data_reduce", link=at.links[REPLICA_GROUP],
+        elements=shard, size=sizes.sent_gradient_bytes, calls=repeat,
+    )  # fmt: skip
+    if sizes.shards == "nothing":
+        yield data(operation="all-reduce")
+        return
+    scatter = data
+    if sizes.shards == "gradients":
+        scatter = partial(data, role="scatter", calls=repeat * at.accumulation)
+    within: dict[str, Any] = {}
+    if sizes.shard_ranks:
+        within = {"link": at.links[SHARDS]}
+        yield data(operation="all-reduce", link=at.links[COPIES], elements=shard / at.links[SHARDS].size)
+    yield scatter(operation="reduce-scatter", **within)
+    yield data(
+        operation="all-gather", role="update", term="update_gather", size=sizes.weight_bytes, **within
+    )
+
+
+def _bucketed(at: Sharing, *, elements: Number, size: Bytes, **sent: Any) -> Collective:
+    """A collective over data of a layer's elements, as its share of a bucket's call.
+
+    A bucket takes whole weights until it is full, or until none are left.
+    """
+    sizes, buffer = at.job.settings, elements * size
     bucket = None
     if sizes.fidelity == "full":
-        bucket = np.minimum(np.maximum(summed, sizes.bucket), at.sharded * sizes.sent_gradient_bytes)
-    yield Collective(
-        layer=name, role="data", term=term or "data_reduce", operation="all-reduce", link=at.links[REPLICA_GROUP],
-        buffer=summed, calls=repeat, bucket=bucket,
-    )  # fmt: skip
+        bucket = np.minimum(np.maximum(buffer, sizes.bucket), at.sharded * size)
+    return Collective(buffer=buffer, bucket=bucket, **sent)
 
 
 def _around(at: Sharing, block: Block, layer: Layer, before: str) -> Iterator[Collective]:
@@ -180,7 +231,8 @@ def _norm(at: Sharing, block: Block, layer: Norm, before: str) -> Iterator[Colle
     """
     link, numbers = at.links[before], 2 if layer.bias else 1
     steps = at.repeats(block) * at.accumulation
-    summed = at.statistics.setdefault((numbers, layer.positions), at.rows * (layer.positions * numbers * FP32))
+    rows = at.rows / at.between
+    summed = at.statistics.setdefault((numbers, layer.positions), rows * (layer.positions * numbers * FP32))
     forward = steps * at.passes.forward if block.checkpointed else steps
     gathered = at.statistics.setdefault((before, layer.positions), summed * link.size) if layer.bias else summed
     yield Collective(
@@ -198,13 +250,18 @@ def _table(at: Sharing, vocabulary: int, width: int) -> Number:
 
 
 def _embedding(at: Sharing, block: Block, layer: Embedding) -> Iterator[Collective]:
-    """Masked look-up in the local part of the table, summed over x and y; the gradient is gathered over y."""
+    """Masked look-up in the local part of the table, summed over x and y; the gradient is gathered over y.
+
+    Under sequence parallelism the sum is scattered over the sequence, and its gradient gathered over x too.
+    """
     part, hidden = _table(at, layer.vocabulary, layer.width), _hidden(at, layer.width)
     send = _of_table(at, block, layer)
     gathered = part * at.job.settings.weight_bytes
     yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
-    yield send(role="reduce", operation="all-reduce", link=at.links[TENSOR_GROUP], buffer=hidden)
-    yield send(role="wait", operation="all-gather", link=at.links["y"], buffer=hidden)
+    split = at.job.settings.sequence_parallel
+    summed: Operation = "reduce-scatter" if split else "all-reduce"
+    yield send(role="reduce", operation=summed, link=at.links[TENSOR_GROUP], buffer=hidden)
+    yield send(role="wait", operation="all-gather", link=at.links[TENSOR_GROUP if split else "y"], buffer=hidden)
     yield from _weight_gradient(at, layer.name, part, at.repeats(block), "vocabulary")
 
 
@@ -215,11 +272,13 @@ def _head(at: Sharing, block: Block, layer: Head) -> Iterator[Collective]:
     gathered, joined = part * at.job.settings.weight_bytes, at.links[TENSOR_GROUP]
     loss = at.repeats(block) * at.accumulation * _LOSS_REDUCES
     yield send(role="gather", operation="all-gather", link=at.links["z"], buffer=gathered)
-    yield send(role="reduce", operation="all-gather", link=at.links["y"], buffer=hidden)
+    split = at.job.settings.sequence_parallel
+    yield send(role="reduce", operation="all-gather", link=at.links[TENSOR_GROUP if split else "y"], buffer=hidden)
     yield send(
         role="reduce", operation="all-reduce", link=joined, buffer=at.rows * FP32, calls=loss, each=_LOSS_REDUCES
     )
-    yield send(role="reduce_back", operation="all-reduce", link=joined, buffer=hidden)
+    summed: Operation = "reduce-scatter" if split else "all-reduce"
+    yield send(role="reduce_back", operation=summed, link=joined, buffer=hidden)
     if not layer.tied:
         yield from _weight_gradient(at, layer.name, part, at.repeats(block), "vocabulary")
 

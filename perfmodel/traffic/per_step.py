@@ -38,6 +38,7 @@ class Communication:
     forward_reduce: Seconds
     backward_reduce: Seconds
     data_reduce: Seconds
+    update_gather: Seconds
     vocabulary: Seconds
     small: Seconds
 
@@ -45,7 +46,7 @@ class Communication:
     def total(self) -> Seconds:
         """All communication of a step."""
         tensor = self.weight_gather + self.gradient_scatter + self.forward_reduce + self.backward_reduce
-        return tensor + self.data_reduce + self.vocabulary + self.small
+        return tensor + self.data_reduce + self.update_gather + self.vocabulary + self.small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,14 @@ class Traffic:
         total: Seconds = 0.0
         for one in self.ending:
             total = total + one.time
+        return total
+
+    def update_time(self) -> Seconds:
+        """Seconds of gathering the weights that a sharded optimizer has updated."""
+        total: Seconds = 0.0
+        for each in self.layers:
+            for one in each.sent:
+                total = total + one.total if one.role == "update" else total
         return total
 
 
@@ -120,6 +129,8 @@ def _ending(job: Job, layout: Layout, groups: dict[str, Link]) -> Iterator[Colle
     if scales:
         sent.append(("scales of queries and keys", "x", scales * sizes.kept_gradient_bytes))
     if np.any(elements):
+        if sizes.sequence_parallel:  # ranks of X have seen different tokens
+            sent.append(("biases, norms", "x", elements * sizes.kept_gradient_bytes))
         sent.append(("biases, norms, positions", WEIGHT_GROUP, elements * sizes.kept_gradient_bytes))
         sent.append(("biases, norms, positions", REPLICA_GROUP, elements * sizes.sent_gradient_bytes))
     sent += [(name, group, FP32) for name, group in _SCALARS]

@@ -17,7 +17,7 @@ from perfmodel.parallel.enumeration import placed
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.parallel.settings import ResolvedSettings, Settings
+from perfmodel.parallel.settings import Settings
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.units import GIBI
 
@@ -89,7 +89,7 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
     # s b h (10 + 24 / t + 5 a s / (h t)) with dropout and kept scores (arXiv 2205.05198, eq. 2).
     hidden, heads, sequence, tensor = 1024, 16, 512, 4
     model = gpt(hidden=hidden, heads=heads, sequence=sequence)
-    settings = ResolvedSettings(flash_attention=False, dropout=True)
+    settings = Settings(flash_attention=False, dropout=True).resolve("bf16")
     found = block_activations(model.blocks[1], settings, sequence).on(Layout(x=tensor, y=1, z=1, data=1))
     statistics = 2 * 2 * 4  # of two norms, in fp32, which the equation leaves out
     assert found == hidden * (10 + 24 / tensor + 5 * heads * sequence / (hidden * tensor)) + statistics
@@ -97,21 +97,21 @@ def test_a_block_keeps_what_korthikanti_s_equation_says_a_token():
 
 def test_without_dropout_there_are_no_masks():
     model = gpt(hidden=1024, heads=16, sequence=512)
-    settings = ResolvedSettings(flash_attention=False, dropout=False)
+    settings = Settings(flash_attention=False, dropout=False).resolve("bf16")
     found = block_activations(model.blocks[1], settings, 512).on(Layout(x=1, y=1, z=1, data=1))
     assert found == 1024 * (8 + 24 + 2 * 16 * 512 / 1024) + 2 * 2 * 4
 
 
 def test_flash_attention_keeps_one_fp32_number_a_head_instead_of_scores():
     block = Block(name="b", layers=(Attention(name="a", heads=16, kv_heads=16, head_dim=64),))
-    kept = block_activations(block, ResolvedSettings(), sequence=4096)
+    kept = block_activations(block, Settings().resolve("bf16"), sequence=4096)
     assert kept.scores == 16 * 4
     assert kept.over_x == 3 * 16 * 64 * 2
 
 
 def test_grouped_queries_keep_fewer_keys_and_values():
     block = Block(name="b", layers=(Attention(name="a", heads=32, kv_heads=8, head_dim=128),))
-    assert block_activations(block, ResolvedSettings(), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
+    assert block_activations(block, Settings().resolve("bf16"), sequence=4096).over_x == (32 + 8 + 8) * 128 * 2
 
 
 def test_gated_activations_keep_both_inputs_and_norms_theirs():
@@ -123,7 +123,7 @@ def test_gated_activations_keep_both_inputs_and_norms_theirs():
             Activation(name="act", width=300, gated=True),
         ),
     )
-    kept = block_activations(block, ResolvedSettings(), sequence=1)
+    kept = block_activations(block, Settings().resolve("bf16"), sequence=1)
     assert (kept.over_y, kept.over_x) == (200 + 200, 1200)
 
 

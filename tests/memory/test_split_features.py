@@ -9,7 +9,7 @@ from perfmodel.models.layers import Activation, Linear, Norm
 from perfmodel.models.model import Block, Model
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import first_broken, grid_rules
-from perfmodel.parallel.settings import ResolvedSettings
+from perfmodel.parallel.settings import Settings
 from perfmodel.parallel.sharding import replicated_parameters
 
 UNET = next(name for name in models.names() if name.startswith("unet"))
@@ -29,7 +29,7 @@ def test_features_are_split_over_x_after_a_normal_layer_and_over_y_elsewhere():
 
 
 def test_what_norms_and_activations_keep_is_split_as_the_layer_before_left_it():
-    kept = block_activations(Block(name="b", layers=RESIDUAL), ResolvedSettings(), sequence=1)
+    kept = block_activations(Block(name="b", layers=RESIDUAL), Settings().resolve("bf16"), sequence=1)
     assert kept.over_y == 2 * (96 + 96 + 96 + 64)  # two inputs and the first product's, then the last norm's
     assert kept.over_x == 2 * (64 + 64 + 64)
 

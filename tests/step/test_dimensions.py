@@ -25,7 +25,7 @@ UNITS = pint.UnitRegistry()
 UNITS.define("flop = [operation]")
 UNITS.define("octet = [information]")  # pint's own byte is a pure number, so a forgotten factor would not be seen
 BYTE, SECOND, FLOP = UNITS.octet, UNITS.second, UNITS.flop
-PLAIN = settings.ResolvedSettings()
+PLAIN = settings.Settings().resolve("bf16")
 RATE = GemmRate(80e12 * FLOP / SECOND, "a round number")
 
 
@@ -44,11 +44,15 @@ def question(monkeypatch):
         name: Optimizer(o.state * BYTE, o.gradient * BYTE, o.copy * BYTE) for name, o in settings.OPTIMIZERS.items()
     }
     monkeypatch.setattr(settings, "OPTIMIZERS", sized)
+    monkeypatch.setattr(settings, "_BYTES", {name: size * BYTE for name, size in settings._BYTES.items()})
     plain = model.layer_flops
     monkeypatch.setattr(model, "layer_flops", lambda layer, sequence: plain(layer, sequence) * FLOP)
 
     def build(**chosen):
-        sizes = ("activation_bytes", "weight_bytes", "gradient_bytes", "reserve", "communicator_buffer")
+        sizes = (
+            "activation_bytes", "weight_bytes", "stored_weight_bytes", "gradient_bytes", "reserve",
+            "communicator_buffer",
+        )  # fmt: skip
         given = {name: getattr(PLAIN, name) * BYTE for name in sizes}
         found = job(gpt(tied=False, head_bias=True, query_key_norm=True), **given, **{"fidelity": "flat"} | chosen)
         bandwidths = found.costs.bandwidths
