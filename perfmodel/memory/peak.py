@@ -301,7 +301,8 @@ def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:
         if isinstance(layer, Head):
             vocabulary = vocabulary + at.repeats(block) * 1.0 * at.job.padded_vocabulary(layer.vocabulary, at.layout)
             width = max(width, layer.width)
-    element = settings.logit_bytes or _FP32 + at.flight.copies * settings.activation_bytes
+    copied = settings.activation_bytes if at.flight.copies else 0 * settings.activation_bytes
+    element = settings.logit_bytes or _FP32 + copied
     logits = at.rows * vocabulary / (1.0 * at.layout.x * at.layout.y) * element
     tied, untied = _heads(at)
     weights = at.weights(_cached(at), tables=untied) + tied * at.gradient_of_table + at.gathered_table

@@ -196,9 +196,7 @@ def _over_data(at: Sharing, name: str, shard: Number, repeat: int) -> Iterator[C
         within = {"link": at.links[SHARDS]}
         yield data(operation="all-reduce", link=at.links[COPIES], elements=shard / at.links[SHARDS].size)
     yield scatter(operation="reduce-scatter", **within)
-    yield data(
-        operation="all-gather", role="update", term="update_gather", size=sizes.weight_bytes, **within
-    )
+    yield data(operation="all-gather", role="update", term="update_gather", size=sizes.weight_bytes, **within)
 
 
 def _bucketed(at: Sharing, *, elements: Number, size: Bytes, **sent: Any) -> Collective:
