@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfmodel.search.baselines import Baseline
     from perfmodel.search.explain import Explanation
     from perfmodel.search.uncertainty import Uncertainty
-    from perfmodel.step.timeline import Event
+    from perfmodel.step.timeline import TraceEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ def question_record(explanation: Explanation) -> Record:
     )
 
 
-def timeline_record(explanation: Explanation, events: list[Event], end: float) -> Record:
+def timeline_record(explanation: Explanation, events: list[TraceEvent], end: float) -> Record:
     """The question behind a timeline, and the events of its micro-step in order of time."""
     ordered = sorted(events, key=lambda event: (event.start, event.end))
     return question_record(explanation) | {"micro_step_s": end, "events": [asdict(event) for event in ordered]}

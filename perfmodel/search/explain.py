@@ -24,7 +24,7 @@ from perfmodel.step.layer_units import block_units
 from perfmodel.step.overlap import Mode
 from perfmodel.step.predict import predict
 from perfmodel.step.prediction import Prediction
-from perfmodel.step.timeline import Event, simulate
+from perfmodel.step.timeline import TraceEvent, simulate
 from perfmodel.traffic.per_step import traffic
 from perfmodel.units import show
 
@@ -87,7 +87,7 @@ def explain(job: Job, space: Space, grid: Layout) -> Explanation:
     )  # fmt: skip
 
 
-def timeline(explanation: Explanation) -> tuple[list[Event], float]:
+def timeline(explanation: Explanation) -> tuple[list[TraceEvent], float]:
     """The events of one micro-step of an explained grid, and its end; full fidelity only."""
     job, layout = explanation.job, explanation.layout
     if job.settings.fidelity != "full":

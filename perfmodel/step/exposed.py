@@ -11,7 +11,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.layer_units import block_units
 from perfmodel.step.overlap import Mode
-from perfmodel.step.timeline import SLOWED, STREAMS, Event, Stream, simulate
+from perfmodel.step.timeline import SLOWED, STREAMS, Stream, TraceEvent, simulate
 from perfmodel.traffic.per_step import traffic
 
 # If several streams run, computation waits for the first of these. The scatters may hold the links beyond their last
@@ -47,11 +47,11 @@ def exposed_by_stream(job: Job, layout: Layout, exposed: float) -> ExposedTime:
     return ExposedTime(**{name: seconds if seconds > _ROUNDING * exposed else 0.0 for name, seconds in found.items()})
 
 
-def idle_by_stream(events: Iterable[Event], end: float) -> dict[Stream, float]:
+def idle_by_stream(events: Iterable[TraceEvent], end: float) -> dict[Stream, float]:
     """Seconds in which the compute stream is idle, by the stream that it waits for.
 
-    >>> gather = Event(stream="gathers", name="a", start=0.0, end=2.0)
-    >>> idle_by_stream([gather, Event(stream="compute", name="b", start=1.0, end=4.0)], 4.0)
+    >>> gather = TraceEvent(stream="gathers", name="a", start=0.0, end=2.0)
+    >>> idle_by_stream([gather, TraceEvent(stream="compute", name="b", start=1.0, end=4.0)], 4.0)
     {'gathers': 1.0}
     """
     played = list(events)

@@ -21,8 +21,11 @@ _MICRO = parse("1 us", "s")  # the unit of Chrome's traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that occupies a stream from `start` to `end`, in seconds from the start of the micro-step."""
+class TraceEvent:
+    """A complete event of Chrome's trace format: it occupies a stream from `start` to `end`.
+
+    Both are in seconds from the start of the micro-step.
+    """
 
     stream: Stream
     name: str
@@ -40,12 +43,12 @@ class _Simulator:
     queued: dict[Stream, float] = field(default_factory=lambda: dict.fromkeys(_QUEUES, 0.0))
     gathered: float = 0.0
     backward_start: float = 0.0
-    events: list[Event] = field(default_factory=list)
+    events: list[TraceEvent] = field(default_factory=list)
 
     def put(self, stream: Stream, name: str, seconds: float) -> None:
         """Run something after everything before it."""
         if seconds > 0:
-            self.events.append(Event(stream=stream, name=name, start=self.now, end=self.now + seconds))
+            self.events.append(TraceEvent(stream=stream, name=name, start=self.now, end=self.now + seconds))
             self.now += seconds
 
     def both(self, own: tuple[Stream, str, float], other: tuple[Stream, str, float], kind: str) -> None:
@@ -58,7 +61,7 @@ class _Simulator:
         begin, end = self.now, self.now
         for stream, name, seconds in (own, other):
             if seconds > 0:
-                self.events.append(Event(stream=stream, name=name, start=begin, end=begin + seconds + shared))
+                self.events.append(TraceEvent(stream=stream, name=name, start=begin, end=begin + seconds + shared))
                 end = max(end, begin + seconds + shared)
         self.now = end
 
@@ -75,9 +78,9 @@ class _Simulator:
                 one = self.events[index]
                 if one.stream not in _QUEUES:
                     start, end = (begin + (time - begin) * stretch for time in (one.start, one.end))
-                    self.events[index] = Event(stream=one.stream, name=one.name, start=start, end=end)
+                    self.events[index] = TraceEvent(stream=one.stream, name=one.name, start=start, end=end)
         if seconds > 0:
-            self.events.append(Event(stream="gathers", name=name, start=begin, end=begin + seconds + shared))
+            self.events.append(TraceEvent(stream="gathers", name=name, start=begin, end=begin + seconds + shared))
         self.now = begin + max(alone, seconds) + shared
 
     def queue(self, stream: Stream, name: str, seconds: float) -> None:
@@ -86,7 +89,7 @@ class _Simulator:
             start = max(self.ends[stream], self.now)
             self.ends[stream] = start + seconds
             self.queued[stream] += seconds
-            self.events.append(Event(stream=stream, name=name, start=start, end=self.ends[stream]))
+            self.events.append(TraceEvent(stream=stream, name=name, start=start, end=self.ends[stream]))
 
     def finish(self) -> None:
         """Wait for the longer queue; the time that the queues took from computation is added at the end.
@@ -111,7 +114,7 @@ class _Step:
     gather: float
 
 
-def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[Event], float]:
+def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[TraceEvent], float]:
     """The events of one micro-step of a single layout, and its end; the last micro-step sends gradients over data."""
     passes = sum(3 * block.repeat * len(block.units) for block in parts)
     if passes > _MOST_PASSES:
@@ -181,7 +184,7 @@ def _backward(simulator: _Simulator, unit: LayerUnit) -> None:
     simulator.put("compute", f"backward before {unit.name}", float(unit.others_back))
 
 
-def chrome_trace(events: list[Event], of: Mapping[str, object]) -> dict[str, object]:
+def chrome_trace(events: list[TraceEvent], of: Mapping[str, object]) -> dict[str, object]:
     """Events as Chrome's trace format, which Perfetto opens: complete events in microseconds, one thread per stream.
 
     `of`: the question that was asked; the format keeps it, viewers ignore it.

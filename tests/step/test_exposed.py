@@ -11,7 +11,7 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.settings import Settings
 from perfmodel.step.exposed import exposed_by_stream, idle_by_stream
 from perfmodel.step.predict import predict
-from perfmodel.step.timeline import SLOWED, Event
+from perfmodel.step.timeline import SLOWED, TraceEvent
 from perfmodel.traffic.per_step import communication_time
 
 GRIDS = [(1, 1, 64, 1), (4, 2, 8, 1), (2, 1, 16, 2), (1, 1, 1, 8), (8, 1, 1, 1), (1, 1, 1, 1)]
@@ -65,11 +65,11 @@ def test_contention_alone_can_be_what_is_lost():
 
 def test_what_runs_first_in_line_is_what_is_waited_for():
     events = [
-        Event(stream="gathers", name="a", start=0.0, end=2.0),
-        Event(stream="collectives", name="b", start=0.5, end=1.0),
-        Event(stream="compute", name="c", start=1.5, end=3.0),
-        Event(stream="scatters", name="d", start=2.5, end=4.0),
-        Event(stream="compute", name=SLOWED, start=5.0, end=5.5),
+        TraceEvent(stream="gathers", name="a", start=0.0, end=2.0),
+        TraceEvent(stream="collectives", name="b", start=0.5, end=1.0),
+        TraceEvent(stream="compute", name="c", start=1.5, end=3.0),
+        TraceEvent(stream="scatters", name="d", start=2.5, end=4.0),
+        TraceEvent(stream="compute", name=SLOWED, start=5.0, end=5.5),
     ]
     # From 4 to 5 nothing runs: the queue of scatters still has the links.
     assert dict(idle_by_stream(events, 5.5)) == {"gathers": 1.0, "collectives": 0.5, "scatters": 2.0}
