@@ -25,7 +25,7 @@ class Question:
     machine: options.MachineName
     batch: options.Batch
     seq: options.Sequence = None
-    micro_batch: options.MicroBatch = "any"
+    micro_batch: options.MicroBatch = None
     recompute: options.Recompute = options.RecomputeChoice.any
     weight_cache: options.WeightCache = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn

@@ -28,20 +28,21 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 class Spread:
     """How the framework spreads a model.
 
-    `axes`: those that may be larger than 1. `uneven_shards`: weights that Z does not divide are padded or refused.
+    `axes`: those that may be larger than 1; none named: all. `uneven_shards`: weights that Z does not divide are padded or refused.
     `sequence_parallel`: hidden states between layers are split over X, along the sequence. `vocabulary`: tables are
     split over X and Y, or every rank of these keeps the whole. `shards_over_data`: what ranks of the data axis do not
     all keep: nothing, the optimizer's states (ZeRO-1), gradients too (ZeRO-2). `shard_ranks`: over how many ranks of
-    data that is sharded at most; none for all.
+    data that is sharded at most; none for all. `micro_batch`: sequences per rank and micro-step unless asked otherwise.
     """
 
     source: str
-    axes: tuple[str, ...]
+    axes: tuple[str, ...] = ()
     uneven_shards: Literal["padded", "refused"] = "refused"
     sequence_parallel: bool = False
     vocabulary: Literal["split", "whole"] = "split"
     shards_over_data: ShardedState = "nothing"
     shard_ranks: int | None = None
+    micro_batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,10 +139,28 @@ class Bound:
         return f"{self.axis} is {getattr(layout, self.axis)}, asked for {self.axis} {wanted}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoAxis:
+    """A framework splits nothing along `axis`."""
+
+    framework: str
+    axis: str
+    name: str = "framework"
+
+    def broken(self, layout: Layout) -> Array:
+        """A size above 1."""
+        return np.asarray(np.asarray(getattr(layout, self.axis)) > 1)
+
+    def sentence(self, layout: Layout) -> str:
+        """The size, and the only one there is."""
+        size = getattr(layout, self.axis)
+        return f"{self.framework} does not split along {self.axis}, which is {size}; wanted {self.axis} = 1"
+
+
 def grid_rules(work: Workload) -> tuple[Rule, ...]:
     """All rules that do not depend on micro-batch and recomputation, in the order of checking."""
-    rules: list[Rule] = [*_bounds(work.settings), *_head_rules(work.model), *_width_rules(work.model)]
-    rules += _vocabulary_rules(work)
+    rules: list[Rule] = [*_bounds(work.settings), *_framework_rules(work), *_head_rules(work.model)]
+    rules += [*_width_rules(work), *_vocabulary_rules(work)]
     rules.append(Divides(BATCH, BATCH_AXES, ((work.batch, "sequences per step"),)))
     return tuple(rules)
 
@@ -173,6 +191,15 @@ def _bounds(settings: Settings) -> Iterator[Rule]:
             yield Bound(name="above_user_maximum", axis=axis, least=1, most=settings.maximum[axis])
 
 
+def _framework_rules(work: Workload) -> Iterator[Rule]:
+    framework = work.settings.framework
+    for axis in AXES:
+        if framework.spread.axes and axis not in framework.spread.axes:
+            yield NoAxis(framework=framework.name, axis=axis)
+    if work.settings.sequence_parallel:
+        yield Divides("sequence", ("x",), ((work.sequence, "tokens of a sequence"),))
+
+
 def _head_rules(model: Model) -> Iterator[Rule]:
     attention = [layer for _, layer in model.layers() if isinstance(layer, Attention)]
     if attention:
@@ -180,8 +207,9 @@ def _head_rules(model: Model) -> Iterator[Rule]:
         yield Divides("kv_heads", ("x",), tuple((layer.kv_heads, "key-value heads") for layer in attention))
 
 
-def _width_rules(model: Model) -> Iterator[Rule]:
-    """Features that x and y split, and the flat weight shards that z splits."""
+def _width_rules(work: Workload) -> Iterator[Rule]:
+    """Features that x and y split, and the flat weight shards that z splits where they are not padded."""
+    model = work.model
     over_x: dict[tuple[int, str], None] = {}
     over_y: dict[tuple[int, str], None] = {}
     shards: dict[tuple[int, str], None] = {}
@@ -197,7 +225,12 @@ def _width_rules(model: Model) -> Iterator[Rule]:
             over_y[layer.width, f"features of {layer.name}"] = None
     yield Divides("width_x", ("x",), tuple(over_x))
     yield Divides("width_y", ("y",), tuple(over_y))
-    yield Divides("weight_shards", _SHARD_AXES, tuple(shards))
+    if not _padded(work):
+        yield Divides("weight_shards", _SHARD_AXES, tuple(shards))
+
+
+def _padded(work: Workload) -> bool:
+    return work.settings.framework.spread.uneven_shards == "padded"
 
 
 def _vocabulary_rules(work: Workload) -> Iterator[Rule]:
@@ -207,5 +240,5 @@ def _vocabulary_rules(work: Workload) -> Iterator[Rule]:
             yield VocabularyPadding(work, vocabulary)
         else:
             yield Divides("vocabulary", TENSOR_AXES, ((vocabulary, "rows of the vocabulary"),))
-    for vocabulary, width in sorted(tables):
+    for vocabulary, width in sorted(tables) if not _padded(work) else ():
         yield TableShards(work=work, vocabulary=vocabulary, width=width)
