@@ -49,7 +49,9 @@ class Options(TypedDict, total=False):
     bytes: Mapping[str, int] | str
     vocabulary_multiple: int
     overlap: Iterable[str] | str
-    flash_version: Literal[1, 2]
+    framework: str | Path | Framework
+    attention_kernel: Literal["flash_1", "flash_2", "flash_3", "cudnn"]
+    tuned_products: bool
     host_time: float | str | None
     contention: float | None
     ignore_memory: bool

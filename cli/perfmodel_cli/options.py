@@ -122,7 +122,19 @@ OverlapNames = Annotated[
         "--overlap", help=f"At fidelity full: none, or some of {','.join(OVERLAPS)} [default: the framework's]."
     ),
 ]
-FlashVersion = Annotated[int, typer.Option("--flash-version", help="Version of the attention kernel: 1 or 2.")]
+AttentionKernel = Annotated[
+    str | None,
+    typer.Option(
+        "--attention-kernel",
+        help="flash_1, flash_2, flash_3 or cudnn [default: the first of the framework's that the device has].",
+    ),
+]
+TunedProducts = Annotated[
+    bool,
+    typer.Option(
+        "--tuned-products/--untuned-products", help="Products in their best layout, or input gradients in the worst."
+    ),
+]
 HostTime = Annotated[
     str | None, typer.Option("--host-time", help="Time to issue a kernel [default: the profile's, else 42 us].")
 ]

@@ -37,7 +37,8 @@ class Question:
     vocabulary_multiple: options.VocabularyMultiple = 128
     framework: options.FrameworkName = "perfmodel"
     overlap: options.OverlapNames = None
-    flash_version: options.FlashVersion = 2
+    attention_kernel: options.AttentionKernel = None
+    tuned_products: options.TunedProducts = True
     host_time: options.HostTime = None
     contention: options.Contention = None
     ignore_memory: options.IgnoreMemory = False

@@ -4,12 +4,13 @@ Everything that a prediction takes from a machine profile is in one record, crea
 the settings. Uncertainty and calibration scale it; nothing else changes it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from perfmodel.costs.bandwidth import Bandwidths
 from perfmodel.costs.collective import Link, ProtocolLink
 from perfmodel.costs.fidelity import Fidelity
-from perfmodel.costs.gemm import FLASH_1, FLASH_2, Chip, GemmRate, gemm_rate
+from perfmodel.costs.gemm import AttentionCost, Chip, GemmRate, attention_cost, gemm_rate
 from perfmodel.costs.interpolated import MeasuredTable, measured_tables
 from perfmodel.costs.nccl import Constants
 from perfmodel.machines.machine import Machine
@@ -48,8 +49,8 @@ class Costs:
 
     `constants`, `tables`: for collectives at full fidelity; `link`: how the groups of an axis are timed.
     `host_time`: seconds to issue a kernel or a call.
-    `contention`: seconds lost per second of overlap between computation and communication. `attention`: share of the
-    product rate that the flash kernel reaches, forward and backward. `products` and `memory` multiply the rates of the
+    `contention`: seconds lost per second of overlap between computation and communication. `attention`: the attention
+    kernel. `tuned`: whether products run in their best layout. `products` and `memory` multiply the rates of the
     profile: 1, or samples of their uncertainty.
     """
 
@@ -60,13 +61,21 @@ class Costs:
     link: type[Link]
     host_time: float
     contention: float
-    attention: tuple[float, float]
+    attention: AttentionCost
+    tuned: bool = True
     products: float = 1.0
     memory: float = 1.0
 
     @classmethod
     def of(
-        cls, machine: Machine, *, fidelity: Fidelity, host_time: float, contention: float, flash_version: int
+        cls,
+        machine: Machine,
+        *,
+        fidelity: Fidelity,
+        host_time: float,
+        contention: float,
+        attention: Sequence[str] = ("flash_2",),
+        tuned: bool = True,
     ) -> "Costs":
         """Read the profile. Paper fidelity has the paper's bandwidths; only full fidelity has protocols and tables."""
         full = fidelity == "full"
@@ -78,7 +87,8 @@ class Costs:
             link=ProtocolLink if full else Link,
             host_time=host_time,
             contention=contention,
-            attention=FLASH_1 if flash_version == 1 else FLASH_2,
+            attention=attention_cost(machine, attention),
+            tuned=tuned,
         )
 
     @property
@@ -90,7 +100,14 @@ class Costs:
     @property
     def chip(self) -> Chip:
         """The device figures that kernels need."""
-        device = Chip.of(self.machine.device, gemm=self.rate.value, host=self.host_time, attention=self.attention)
+        forward, backward = self.attention.rates
+        device = Chip.of(
+            self.machine.device,
+            gemm=self.rate.value,
+            host=self.host_time,
+            attention=(forward * self.products, backward * self.products),
+            tuned=self.tuned,
+        )
         return replace(device, memory=device.memory * self.memory)
 
     def scaled(self, factors: Factors) -> "Costs":

@@ -4,6 +4,8 @@ A product is split into tiles that the device's compute units process in waves. 
 pays for filling and draining its pipeline, and a thin product is limited by memory rather than arithmetic.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +22,9 @@ _FILL = 96
 _DIVISIBLE = 8192  # depth from which a tile is worth dividing, see waves()
 _LAUNCH = units.parse("4 us", "s")  # least time of a kernel on the device, from start to end
 
-# Shares of the large-product rate that flash kernels reach, forward and backward, at long sequences. FlashAttention-2:
-# 73 and 63 % of an A100's peak at best, its figures 4 to 6 a little less (arXiv 2307.08691); 0.87 of the peak is the
-# product's rate. The first FlashAttention: 40 and 30 % of the peak (the same paper: 25 to 40 %).
-FLASH_2 = (0.72, 0.62)
-FLASH_1 = (0.46, 0.35)
+# Where a profile has no attention kernel: shares of the large-product rate that FlashAttention-2 reaches on an A100,
+# forward and backward, at long sequences (arXiv 2307.08691, figures 4 to 6). Whoever uses them is told so.
+A100_SHARES = (0.72, 0.62)
 # Defaults if a profile gives none: STREAM reaches 0.85 of the peak on most devices (recalled). Products as on
 # Perlmutter, where 99 of 100 A100 reach 0.93 of the best (hpcgroup/perf-variability): the slowest device sets the pace
 # of a step.
@@ -54,32 +54,65 @@ def gemm_rate(machine: Machine) -> GemmRate:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionCost:
+    """FLOP/s of an attention kernel, forward and backward, with its name and the source."""
+
+    kernel: str
+    rates: tuple[float, float]
+    origin: str
+
+
+def attention_cost(machine: Machine, names: Sequence[str]) -> AttentionCost:
+    """The first of the kernels `names` that the profile has, in 16-bit formats; else an A100's share of products."""
+    device = machine.device
+    found = device.attention.first(names) if device.dtype in ("bf16", "fp16") else None
+    if found:
+        name, rate = found
+        return AttentionCost(name, (rate.forward.value, rate.backward.value), rate.forward.origin)
+    products = gemm_rate(machine).value * _figure(device.gemm_sustained, GEMM_SUSTAINED)
+    forward, backward = (share * products for share in A100_SHARES)
+    return AttentionCost("flash_2", (forward, backward), "assumed: the share of products that an A100 reaches")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
     """The figures of one device that kernels need, in SI units.
 
     `gemm`: sustained FLOP/s of large matrix products. `memory`: sustained bandwidth. `units`: number of SMs, CUs or the
     like; 0 for a device that does not use large tiles, such as a CPU.
-    `host`: seconds that the framework takes to issue a kernel. `attention`: share of `gemm` that a flash kernel
-    reaches forward and backward at long sequences. `worst_mode`: how much slower the worst product mode is.
+    `host`: seconds that the framework takes to issue a kernel. `attention`: FLOP/s that the attention kernel reaches
+    forward and backward at long sequences. `worst_mode`: how much slower the worst product mode is.
     """
 
     gemm: float
     memory: BytesPerSecond
     units: float
     host: Seconds = 0.0
-    attention: tuple[float, float] = FLASH_2
+    attention: tuple[float, float] = (math.inf, math.inf)
     worst_mode: float = 1.0
 
     @classmethod
-    def of(cls, device: Device, *, gemm: float, host: Seconds, attention: tuple[float, float] = FLASH_2) -> "Chip":
-        """From a profile's device; `gemm` is the best rate of large products, which the sustained share reduces."""
+    def of(
+        cls,
+        device: Device,
+        *,
+        gemm: float,
+        host: Seconds,
+        attention: tuple[float, float] = (math.inf, math.inf),
+        tuned: bool = True,
+    ) -> "Chip":
+        """From a profile's device; `gemm` is the best rate of large products, which the sustained share reduces.
+
+        `tuned`: whether every product runs in its best layout, as after AxoNN's tuning.
+        """
         return cls(
             gemm=gemm * _figure(device.gemm_sustained, GEMM_SUSTAINED),
             memory=device.memory_bandwidth.value * _figure(device.memory_sustained, MEMORY_SUSTAINED),
             units=_figure(device.compute_units, 0.0),
             host=host,
             attention=attention,
+            worst_mode=1.0 if tuned else _figure(device.slow_layout, 1.0),
         )
 
 

@@ -156,14 +156,13 @@ def attention(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
 def flash(layer: Attention, *, part: DeviceShare, chip: Chip) -> LayerTimes:
     """FLOPs over the kernel's rate; the causal half is not computed. Forward 2 products, backward 5 (2.5 times).
 
-    rate = share * gemm * s / (s + 512) * (d / (d + 16)) / (128 / 144). The share is the device's: FlashAttention-2
-    reaches 73 % of an A100's peak forward and 63 % backward at best, its predecessor 25 to 40 % (arXiv 2307.08691).
+    rate = kernel's rate * s / (s + 512) * (d / (d + 16)) / (128 / 144). The kernel's rate is in the device's profile.
     """
     length = part.sequence
     useful = 0.5 * layer.flops(part.rows, length) / part.x
     width = layer.head_dim / (layer.head_dim + _NARROW) * ((_WIDE_HEAD + _NARROW) / _WIDE_HEAD)
     shape = length / (length + _SHORT) * width
-    forward, backward = (useful / (share * shape * chip.gemm) for share in chip.attention)
+    forward, backward = (useful / (rate * shape) for rate in chip.attention)
     return LayerTimes(forward, 2.5 * backward)
 
 

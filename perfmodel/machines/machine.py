@@ -7,7 +7,7 @@ joined by the fast fabric (72 in a GB200 NVL72 rack of 18 nodes), and is the pap
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -51,12 +51,43 @@ class DtypeRates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionRate:
+    """FLOP/s of one attention kernel at long sequences and heads of 128, the causal half counted once."""
+
+    forward: FlopRate
+    backward: FlopRate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionRates:
+    """The kernels that run on a device, in 16-bit formats."""
+
+    flash_1: AttentionRate | None = None
+    flash_2: AttentionRate | None = None
+    flash_3: AttentionRate | None = None
+    cudnn: AttentionRate | None = None
+
+    def first(self, names: Sequence[str]) -> tuple[str, AttentionRate] | None:
+        """The first of some kernels that the device has, else the first that it has at all."""
+        for name in (*names, "flash_2", "flash_3", "cudnn", "flash_1"):
+            rate: AttentionRate | None = getattr(self, name)
+            if rate:
+                return name, rate
+        return None
+
+
+ATTENTION_KERNELS = ("flash_1", "flash_2", "flash_3", "cudnn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """One schedulable device. `gemm` is the measured rate of large matrix products.
 
     `gemm_sustained`, `memory_sustained`: shares of `gemm` and `memory_bandwidth` that a long run sustains.
     `compute_units`: units that each work on one tile of a matrix product (SM, CU); absent on processors. `host_time`,
-    `contention`: of the framework on this device; the defaults are in `settings`.
+    `contention`: of the framework on this device; the defaults are in `settings`. `attention`: rates of attention
+    kernels. `slow_layout`: how many times longer products take whose operands lie in the layout that the library
+    handles worst.
     """
 
     name: str
@@ -69,6 +100,8 @@ class Device:
     gemm_sustained: Plain | None = None
     memory_sustained: Plain | None = None
     compute_units: Plain | None = None
+    attention: AttentionRates = field(default_factory=AttentionRates)
+    slow_layout: Plain | None = None
     reserve: Size | None = None
     communicator_buffer: Size | None = None
     host_time: Time | None = None

@@ -102,7 +102,8 @@ class Job(Workload):
                 fidelity=sized.fidelity,
                 host_time=sized.host_time,
                 contention=sized.contention,
-                flash_version=sized.flash_version,
+                attention=sized.attention_kernels,
+                tuned=sized.tuned_products,
             ),
         )
 

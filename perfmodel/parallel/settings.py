@@ -12,7 +12,7 @@ from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError
 from perfmodel.frameworks import loading
 from perfmodel.frameworks.framework import Format, Framework, KernelSet, ShardedState
-from perfmodel.machines.machine import Dtype
+from perfmodel.machines.machine import ATTENTION_KERNELS, Dtype
 from perfmodel.parallel.choices import OPTIMIZERS, OVERLAPS, Overlap
 from perfmodel.units import parse
 
@@ -51,7 +51,8 @@ class Settings:
 
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
-    profile if None. `flash_version`: of the attention kernel. `bucket`: bytes of gradients per all-reduce over data, 0
+    profile if None. `attention_kernel`: the framework's if None.
+    `tuned_products`: products run in their best layout. `bucket`: bytes of gradients per all-reduce over data, 0
     if each weight is sent by itself.
     """
 
@@ -78,7 +79,8 @@ class Settings:
     overlap: frozenset[Overlap] | None = None
     contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
     host_time: float | None = None
-    flash_version: Literal[1, 2] = 2
+    attention_kernel: str | None = None
+    tuned_products: bool = True
     bucket: float = BUCKET
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -89,8 +91,9 @@ class Settings:
         for axis, size in self.fixed.items():
             if size > self.maximum.get(axis, size):
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
-        if self.flash_version not in (1, 2):
-            raise UsageError(f"flash version {self.flash_version}: wanted 1 or 2")
+        if self.attention_kernel not in (None, *ATTENTION_KERNELS):
+            known = ", ".join(ATTENTION_KERNELS)
+            raise UsageError(f"no attention kernel is called {self.attention_kernel!r} (known: {known})")
         if isinstance(self.contention, float) and not 0 <= self.contention <= 1:
             raise UsageError(f"a contention of {self.contention}: wanted 0 (nothing is lost) to 1 (nothing is won)")
         if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
@@ -185,6 +188,11 @@ class ResolvedSettings(Settings):
     contention: float = CONTENTION
     host_time: float = HOST_TIME
     master_copy: bool = True
+
+    @property
+    def attention_kernels(self) -> tuple[str, ...]:
+        """Attention kernels in order of preference."""
+        return (self.attention_kernel,) if self.attention_kernel else self.framework.kernels.attention
 
     @property
     def kept_gradient_bytes(self) -> float:

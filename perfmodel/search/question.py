@@ -63,7 +63,8 @@ class Question:
     vocabulary_multiple: int = 128
     overlap: str | Iterable[str] | None = None
     framework: str | Framework | None = None
-    flash_version: int = 2
+    attention_kernel: str | None = None
+    tuned_products: bool = True
     host_time: str | float | None = None
     contention: float | None = None
     ignore_memory: bool = False
@@ -106,7 +107,8 @@ class Question:
             ignore_memory=self.ignore_memory,
             overlap=None if self.overlap is None else overlaps(self.overlap, self.spelled("overlap")),
             framework=framework_of(self.framework),
-            flash_version=self.flash_version,  # type: ignore[arg-type]
+            attention_kernel=self.attention_kernel,
+            tuned_products=self.tuned_products,
             host_time=None if self.host_time is None else seconds(self.host_time, self.spelled("host_time")),
             contention=None if self.contention is None else number(self.contention, self.spelled("contention")),
             fixed=assignments(self.fix, AXES, self.spelled("fix")),

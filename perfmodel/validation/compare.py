@@ -166,7 +166,7 @@ def _job(row: MeasuredStep, machine: Machine, model: Model, base: Settings) -> J
     settings = replace(
         base,
         flash_attention=row.attention != "materialized",
-        flash_version=1 if row.attention == "flash-1" else 2,
+        attention_kernel="flash_1" if row.attention == "flash-1" else base.attention_kernel,
         dropout=row.dropout,
         optimizer=row.optimizer,
         overlap=base.overlap if row.overlap is None else row.overlap,

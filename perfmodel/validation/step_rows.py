@@ -171,6 +171,7 @@ def _settings(columns: Mapping[str, str], own: StepSet) -> Settings:
         dropout=own.dropout,
         optimizer=own.optimizer,
         flash_attention=not own.materialized,
+        attention_kernel=own.attention or None,
         ignore_memory=True,
         **given,
     )
