@@ -49,14 +49,18 @@ class Spread:
 class Overlapping:
     """What overlaps computation, and how many gathers run ahead.
 
-    `hidden`: names of `choices.OVERLAPS`. `prefetch`: gathers over Z in progress ahead of the layer that computes.
-    `parameter_gather`: whether the gather of updated weights over data (ZeRO-1) hides behind the next forward pass.
+    `hidden`: names of `choices.OVERLAPS`. `unit`: what one call gathers or scatters over Z, a layer's weight or those of
+    a block; the next unit is gathered while one computes. `parameter_gather`: whether the gather of updated weights
+    over data (ZeRO-1) hides behind the next forward pass. `bucket`: bytes of gradients per call over data, at least;
+    `bucket_per_rank`: bytes for each rank of data, where that is more.
     """
 
     source: str
     hidden: tuple[str, ...]
-    prefetch: int = 1
+    unit: Literal["layer", "block"] = "layer"
     parameter_gather: bool = False
+    bucket: Size | None = None
+    bucket_per_rank: Size | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

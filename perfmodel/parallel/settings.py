@@ -52,8 +52,9 @@ class Settings:
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
     profile if None. `attention_kernel`: the framework's if None.
-    `tuned_products`: products run in their best layout. `bucket`: bytes of gradients per all-reduce over data, 0
-    if each weight is sent by itself.
+    `tuned_products`: products run in their best layout. `bucket`: bytes of gradients per call over data,
+    0 if each weight is sent by itself; `bucket_per_rank`: bytes for each rank of data where that is more.
+    `gather_unit`: one call over Z gathers or scatters a layer's weight, or those of a block.
     """
 
     fidelity: Fidelity = "full"
@@ -75,13 +76,14 @@ class Settings:
     shards: ShardedState | None = None
     shard_ranks: int | None = None
     sequence_parallel: bool | None = None
-    prefetch: int | None = None
+    gather_unit: Literal["layer", "block"] | None = None
     overlap: frozenset[Overlap] | None = None
     contention: float | None = None  # this and the next are arrays where `uncertainty` samples them
     host_time: float | None = None
     attention_kernel: str | None = None
     tuned_products: bool = True
-    bucket: float = BUCKET
+    bucket: float | None = None
+    bucket_per_rank: float | None = None
     ignore_memory: bool = False
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -154,7 +156,9 @@ def _traits(framework: Framework) -> dict[str, Any]:
     spread, overlapping, kernels, held = framework.spread, framework.overlapping, framework.kernels, framework.held
     return {
         "overlap": frozenset(name for name in OVERLAPS if name in overlapping.hidden),
-        "prefetch": overlapping.prefetch,
+        "gather_unit": overlapping.unit,
+        "bucket": overlapping.bucket.value if overlapping.bucket else BUCKET,
+        "bucket_per_rank": overlapping.bucket_per_rank.value if overlapping.bucket_per_rank else 0.0,
         "shards": spread.shards_over_data,
         "shard_ranks": spread.shard_ranks or 0,
         "sequence_parallel": spread.sequence_parallel,
@@ -183,7 +187,9 @@ class ResolvedSettings(Settings):
     shards: ShardedState = "nothing"
     shard_ranks: int = 0
     sequence_parallel: bool = False
-    prefetch: int = 1
+    gather_unit: Literal["layer", "block"] = "layer"
+    bucket: float = BUCKET
+    bucket_per_rank: float = 0.0
     overlap: frozenset[Overlap] = frozenset()
     contention: float = CONTENTION
     host_time: float = HOST_TIME

@@ -10,7 +10,7 @@ Two things that overlap slow each other: together they take max(a, b) + contenti
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
@@ -24,16 +24,23 @@ from perfmodel.units import Number, Seconds
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Mode:
-    """Which passes a layout runs, and what overlaps what."""
+    """Which passes a layout runs, what overlaps what, and whether the weights of a block are gathered together."""
 
     passes: Passes
     overlap: frozenset[str]
     contention: float
+    whole_blocks: bool = False
 
     @classmethod
     def of(cls, job: Job, layout: Layout) -> "Mode":
         """The mode of a layout of a job."""
-        return cls(passes=Passes.of(layout), overlap=job.settings.overlap, contention=job.costs.contention)
+        settings = job.settings
+        return cls(
+            passes=Passes.of(layout),
+            overlap=settings.overlap,
+            contention=job.costs.contention,
+            whole_blocks=settings.gather_unit == "block",
+        )
 
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
         """Seconds that two things take: overlapped if `kind` is, else one after the other.
@@ -104,15 +111,22 @@ def backward_alone(unit: LayerUnit, mode: Mode) -> Seconds:
     return unit.wait + mode.passes.selective * unit.again + gradients + unit.others_back
 
 
-def forward_passes(blocks: tuple[BlockUnits, ...]) -> list[RepeatedPasses]:
+def forward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[RepeatedPasses]:
     """The forward pass of a micro-step."""
     return [
         RepeatedPasses(
-            passes=tuple(UnitPass(alone=forward_alone(unit), gather=unit.gather) for unit in block.units),
+            passes=_together([UnitPass(alone=forward_alone(unit), gather=unit.gather) for unit in block.units], mode),
             repeat=block.repeat,
         )
         for block in blocks
     ]
+
+
+def _together(passes: list[UnitPass], mode: Mode) -> tuple[UnitPass, ...]:
+    """The passes of a block as one, where its weights are gathered together."""
+    if not mode.whole_blocks or not passes:
+        return tuple(passes)
+    return (UnitPass(**{each.name: _total([getattr(one, each.name) for one in passes]) for each in fields(UnitPass)}),)
 
 
 def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[RepeatedPasses]:
@@ -139,8 +153,9 @@ def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[Repeated
             )
             for unit in reversed(block.units)
         ]
+        first, last = _together(again, mode), _together(back, mode)
         groups.append(
-            RepeatedPasses(passes=(*again, *back), repeat=block.repeat, rerun=len(again), full=mode.passes.full)
+            RepeatedPasses(passes=(*first, *last), repeat=block.repeat, rerun=len(first), full=mode.passes.full)
         )
     return groups
 
@@ -156,7 +171,7 @@ def chain(groups: list[RepeatedPasses], mode: Mode) -> list[Chained]:
 
 def micro_step(blocks: tuple[BlockUnits, ...], mode: Mode) -> Seconds:
     """Seconds of one forward and backward pass: the first gather, all windows, and what the queue of scatters adds."""
-    ahead, back = forward_passes(blocks), backward_passes(blocks, mode)
+    ahead, back = forward_passes(blocks, mode), backward_passes(blocks, mode)
     seconds: Seconds = ahead[0].first_gather
     chained = chain([*ahead, *back], mode)
     for group, inside, out in chained:
@@ -206,7 +221,7 @@ def update_gather(blocks: tuple[BlockUnits, ...], mode: Mode, gathered: Seconds,
     if not hidden:
         return gathered
     forward: Seconds = 0.0
-    for group, inside, out in chain(forward_passes(blocks), mode):
+    for group, inside, out in chain(forward_passes(blocks, mode), mode):
         forward = forward + (group.repeat - 1) * _total(inside) + _total(out)
     exposed = np.maximum(gathered - forward, 0.0)
     return exposed + mode.contention * (gathered - exposed)

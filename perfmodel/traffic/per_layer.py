@@ -142,7 +142,7 @@ def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
     forward = steps * at.passes.forward if block.checkpointed else steps
     yield Collective(
         layer=layer.name, role="gather", term="weight_gather", operation="all-gather", link=at.links["z"],
-        buffer=part * sizes.weight_bytes, calls=steps * gathers,
+        buffer=part * sizes.weight_bytes, calls=steps * gathers, bucket=_unit(at, block, sizes.weight_bytes),
     )  # fmt: skip
     output = Collective(
         layer=layer.name, role="reduce", term="forward_reduce", operation="all-reduce", link=at.links["y"],
@@ -163,16 +163,24 @@ def _linear(at: Sharing, block: Block, layer: Linear) -> Iterator[Collective]:
         yield output
         yield replace(back, operation="all-gather")  # of the input, once more, for the weight's gradient
         yield replace(back, operation="reduce-scatter")
-    yield from _weight_gradient(at, layer.name, part, at.repeats(block))
+    yield from _weight_gradient(at, layer.name, part, at.repeats(block), block=block)
+
+
+def _unit(at: Sharing, block: Block | None, size: Bytes) -> "Bytes | None":
+    """Bytes of the call over Z that sends a weight: None where each weight has its own, else those of its block."""
+    if block is None or at.job.settings.gather_unit == "layer":
+        return None
+    return sum(layer.weight for layer in block.layers if isinstance(layer, Linear)) / (at.x * at.y) * size
 
 
 def _weight_gradient(
-    at: Sharing, name: str, elements: Number, repeat: int, term: Term | None = None
+    at: Sharing, name: str, elements: Number, repeat: int, term: Term | None = None, block: Block | None = None
 ) -> Iterator[Collective]:
     """The reduce-scatter over Z of every micro-step, and the sum over data."""
     yield Collective(
         layer=name, role="scatter", term=term or "gradient_scatter", operation="reduce-scatter", link=at.links["z"],
         buffer=elements * at.job.settings.gradient_bytes, calls=repeat * at.accumulation,
+        bucket=_unit(at, block, at.job.settings.gradient_bytes),
     )  # fmt: skip
     for one in _over_data(at, name, elements / at.z, repeat):
         yield replace(one, term=term) if term else one
@@ -207,7 +215,8 @@ def _bucketed(at: Sharing, *, elements: Number, size: Bytes, **sent: Any) -> Col
     sizes, buffer = at.job.settings, elements * size
     bucket = None
     if sizes.fidelity == "full":
-        bucket = np.minimum(np.maximum(buffer, sizes.bucket), at.sharded * size)
+        least = np.maximum(sizes.bucket, sizes.bucket_per_rank * at.links[REPLICA_GROUP].size)
+        bucket = np.minimum(np.maximum(buffer, least), at.sharded * size)
     return Collective(buffer=buffer, bucket=bucket, **sent)
 
 

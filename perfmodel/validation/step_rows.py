@@ -27,6 +27,7 @@ NEEDED = ("row", "gpus", "model", "sequence_tokens", "tp", "status")
 _GATED_RATIO = 3.9  # an MLP narrower than this times the width has a gate (8/3), one of 4 times has none
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _OVER = re.compile(r"sharded over ([0-9]+)")
+_INSTEAD = re.compile(r"agrees with ([0-9]+), not")  # a batch that the row's other figures contradict
 _MICRO_STEPS = re.compile(r"([0-9]+) micro-batches a step")
 
 
@@ -103,7 +104,9 @@ def _refuse(columns: Mapping[str, str]) -> None:
     precision = columns.get("precision", "").lower()
     if any(small in precision for small in ("fp8", "mx", "nvfp4")):
         raise PerfmodelError("products in fp8 are not modelled")
-    if "moe" in columns["model"].lower() or "mixtral" in columns["model"].lower():
+    if "lora" in columns.get("caveat", "").lower():
+        raise PerfmodelError("fine-tuning of few weights is not modelled")
+    if any(name in columns["model"].lower() for name in ("moe", "mixtral", "gpt-oss")):
         raise PerfmodelError("experts are not modelled")
 
 
@@ -188,7 +191,8 @@ def _grid(columns: Mapping[str, str]) -> Shape:
 
 
 def _batch(columns: Mapping[str, str], grid: Shape) -> int:
-    batch = _optional(columns, "global_batch_sequences")
+    said = _INSTEAD.search(columns.get("caveat", ""))
+    batch = int(said.group(1)) if said else _optional(columns, "global_batch_sequences")
     if batch:
         return batch
     steps = _MICRO_STEPS.search(columns.get("caveat", ""))
