@@ -104,6 +104,21 @@ def block_input(block: Block, settings: ResolvedSettings) -> BytesPerToken:
     return BytesPerToken(over_x=size) if isinstance(first, Linear) and first.transposed else BytesPerToken(over_y=size)
 
 
+def operations_kept(block: Block, settings: ResolvedSettings) -> BytesPerToken:
+    """Bytes per token that recomputation of operations keeps of a block: results of attention and every second product.
+
+    A kept result is split as the product leaves it: over X after a normal linear layer, over Y after a transposed one.
+    """
+    total, size = BytesPerToken(), settings.activation_bytes
+    for layer, _ in block.split():
+        if isinstance(layer, Linear):
+            half = 0.5 * layer.positions * layer.outputs * size
+            total = total + (BytesPerToken(over_y=half) if layer.transposed else BytesPerToken(over_x=half))
+        elif isinstance(layer, Attention):
+            total = total + BytesPerToken(over_x=layer.heads * (layer.head_dim * size + _FP32))
+    return total
+
+
 def in_flight(layer: Layer, before: str, setting: "InFlightSettings") -> Iterator[BytesPerToken]:
     """Bytes per token at the peaks of a layer's backward pass, besides what is kept and the residual's gradient.
 

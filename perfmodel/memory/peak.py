@@ -19,6 +19,7 @@ from perfmodel.memory.activations import (
     block_activations,
     block_input,
     in_flight,
+    operations_kept,
     stored,
 )
 from perfmodel.models.model import Attention, Block, Embedding, Head, Linear
@@ -34,7 +35,7 @@ _SCATTERS = 2  # reduce-scatters in progress, each with a whole gradient, beside
 
 # Elements by recomputation mode and weight cache mode.
 Table: TypeAlias = tuple[tuple[float, float, float], ...]
-_NOTHING: Table = ((0.0, 0.0, 0.0),) * 3
+_NOTHING: Table = ((0.0, 0.0, 0.0),) * len(RECOMPUTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,9 @@ def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
     if not block.checkpointed:
         return at.rows * at.repeats(block) * full, 0.0 * at.rows * full
     least = block_input(block, at.job.settings).on(at.layout, between=between)
-    stored = np.where(at.layout.recompute == 0, full, np.where(at.layout.recompute == 1, lean, least))
+    some = least + operations_kept(block, at.job.settings).on(at.layout, between=between)
+    kept = (full, lean, least, np.minimum(some, full))  # in the order of RECOMPUTES
+    stored = np.select([np.asarray(at.layout.recompute) == mode for mode in range(len(kept))], kept)
     return at.rows * at.repeats(block) * stored, at.rows * (full - stored)
 
 
@@ -281,6 +284,7 @@ def _gathered(at: _Setting, block: Block, left: int, *, at_work: bool, last: boo
         (none, everything, everything),
         (none, everything, everything),
         (full, remaining + ahead * wrapped[True], everything),
+        (none, everything, everything),
     )
 
 
@@ -291,7 +295,7 @@ def _cached(at: _Setting) -> Table:
     last = [layer.weight for layer in blocks[-1].layers if isinstance(layer, Linear)]
     ahead = "all-gather" in at.job.settings.overlap
     kept_on, again = (ahead * last[-1], every, every), (ahead * last[0], ahead * last[0], every)
-    return kept_on, kept_on, again
+    return kept_on, kept_on, again, kept_on
 
 
 def _loss(at: _Setting, kept_in_all: Bytes) -> Moment:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Recompute = Literal["none", "selective", "full"]
+Recompute = Literal["none", "selective", "full", "operations"]
 WeightCache = Literal["none", "forward", "all"]
 
 # Communication that overlaps computation (arXiv 2502.08145, section V-D): the all-reduce of an input gradient with the
@@ -17,7 +17,8 @@ OVERLAPS: tuple[Overlap, ...] = ("all-reduce", "reduce-scatter", "all-gather", "
 AXONN_OVERLAPS = frozenset(OVERLAPS[:3])
 
 # A layout holds these as indices, so that one array can mix them.
-RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full")
+# "operations" keeps the results of attention and of every second product, and computes the rest of a block again.
+RECOMPUTES: tuple[Recompute, ...] = ("none", "selective", "full", "operations")
 WEIGHT_CACHES: tuple[WeightCache, ...] = ("none", "forward", "all")
 
 MAX_COUNT = 2**40

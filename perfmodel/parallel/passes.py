@@ -8,7 +8,7 @@ from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import Layout
 from perfmodel.units import Number
 
-_FULL, _SELECTIVE = RECOMPUTES.index("full"), RECOMPUTES.index("selective")
+_FULL, _SELECTIVE, _OPERATIONS = (RECOMPUTES.index(name) for name in ("full", "selective", "operations"))
 _NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("all")
 
 
@@ -16,7 +16,8 @@ _NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("al
 class Passes:
     """Passes of a checkpointed block, as 0 or 1 (or arrays of them); other blocks run forward and backward once.
 
-    `full`: the whole block runs forward again; `selective`: only its attention does. `gather_again`: the repeated
+    `full`: the whole block runs forward again; `selective`: only its attention does; `operations`: all but attention
+    and half of the products. `gather_again`: the repeated
     forward pass gathers the weights again. `gather_back`: the backward pass does. A weight cache "none" gathers for
     every pass (AxoNN today: 3 times under full recomputation); "forward" keeps the last forward's weight for the
     backward pass (the paper: once, twice under full recomputation); "all" keeps the first (AxoNN's caching level 2).
@@ -24,6 +25,7 @@ class Passes:
 
     full: Number
     selective: Number
+    operations: Number
     gather_again: Number
     gather_back: Number
 
@@ -40,6 +42,7 @@ class Passes:
         return cls(
             full=full,
             selective=1.0 * (recompute == _SELECTIVE),
+            operations=1.0 * (recompute == _OPERATIONS),
             gather_again=full * (cache != _ALWAYS_KEPT),
             gather_back=1.0 * (cache == _NEVER_KEPT),
         )

@@ -26,8 +26,9 @@ def hardware_flops(job: Job, layout: Layout) -> Flops:
     """
     length = job.sequence
     attention, blocks = job.model.attention_flops(length), job.model.block_flops(length)
-    repeated = np.where(layout.recompute == 1, attention, np.where(layout.recompute == 2, blocks, 0.0 * blocks))
-    copies = attention * np.where(layout.recompute == 0, 3.0, 4.0) * (layout.y - 1.0)
+    passes = Passes.of(layout)
+    repeated = passes.selective * attention + passes.full * blocks + passes.operations * 0.5 * (blocks - attention)
+    copies = attention * (3.0 + passes.selective + passes.full) * (layout.y - 1.0)
     return model_flops(job) + job.batch * (repeated + copies)
 
 
@@ -36,7 +37,8 @@ def product_flops(job: Job, layout: Layout) -> Flops:
 
     Counted as executed, with the padding rows of the vocabulary: exactly what a dry run counts.
     """
-    rows, passes = job.rows(layout), Passes.of(layout).forward
+    modes = Passes.of(layout)
+    rows, passes = job.rows(layout), modes.forward + 0.5 * modes.operations
     total: Number = 0.0
     for block, layer in job.model.layers():
         repeats = block_repeats(block, layout)

@@ -31,7 +31,8 @@ class LayerUnit:
 
     `reduce` ends the forward pass and nothing hides it; nothing hides `wait` in the backward pass either.
     `reduce_back` may overlap `weight_gradient`, `scatter` what follows, `gather` what precedes.
-    `again` is what selective recomputation repeats; `data` is sent once per step.
+    `again` is what selective recomputation repeats, `again_most` what recomputation of operations does; `data` is sent
+    once per step.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LayerUnit:
     weight_gradient: Seconds = 0.0
     others_back: Seconds = 0.0
     again: Seconds = 0.0
+    again_most: Seconds = 0.0
     gather: Seconds = 0.0
     reduce: Seconds = 0.0
     reduce_back: Seconds = 0.0
@@ -64,6 +66,7 @@ class _Pending:
 
     times: list[LayerTimes] = field(default_factory=list)
     again: Seconds = 0.0
+    again_most: Seconds = 0.0
     reduce: Seconds = 0.0
     wait: Seconds = 0.0
 
@@ -72,6 +75,8 @@ class _Pending:
         self.times.append(times)
         if isinstance(sent.layer, Attention):
             self.again = self.again + times.forward
+        else:
+            self.again_most = self.again_most + times.forward
         if sent.sent:
             self.reduce = self.reduce + sent.seconds("reduce")
             self.wait = self.wait + sent.seconds("wait")
@@ -133,6 +138,7 @@ def _unit(sent: LayerTraffic | None, times: LayerTimes, pending: _Pending) -> La
         weight_gradient=times.weight_gradient,
         others_back=_total(one.backward for one in pending.times),
         again=pending.again,
+        again_most=pending.again_most + 0.5 * times.forward,
         gather=roles["gather"],
         reduce=roles["reduce"] + pending.reduce,
         reduce_back=roles["reduce_back"],
@@ -166,6 +172,7 @@ def computation(parts: tuple[BlockUnits, ...], passes: Passes) -> Seconds:
     for block in parts:
         rerun = 1.0 + passes.full * block.checkpointed
         for unit in block.units:
-            back = unit.input_gradient + unit.weight_gradient + unit.others_back + passes.selective * unit.again
+            again = passes.selective * unit.again + block.checkpointed * passes.operations * unit.again_most
+            back = unit.input_gradient + unit.weight_gradient + unit.others_back + again
             total = total + block.repeat * (rerun * unit.forward + back)
     return total

@@ -45,7 +45,7 @@ class Mode:
     def beside(self, first: Seconds, second: Seconds, kind: str) -> Seconds:
         """Seconds that two things take: overlapped if `kind` is, else one after the other.
 
-        >>> passes = Passes(full=0.0, selective=0.0, gather_again=0.0, gather_back=0.0)
+        >>> passes = Passes(full=0.0, selective=0.0, operations=0.0, gather_again=0.0, gather_back=0.0)
         >>> mode = Mode(passes=passes, overlap=frozenset({"all-gather"}), contention=0.1)
         >>> float(mode.beside(2.0, 1.0, "all-gather"))
         2.1
@@ -105,10 +105,15 @@ def forward_alone(unit: LayerUnit) -> Seconds:
     return unit.forward + unit.reduce
 
 
-def backward_alone(unit: LayerUnit, mode: Mode) -> Seconds:
+def backward_alone(unit: LayerUnit, mode: Mode, *, checkpointed: bool) -> Seconds:
     """A backward pass without gather and scatter: dI, then dW with the all-reduce of dI, then the preceding layers."""
     gradients = unit.input_gradient + mode.beside(unit.weight_gradient, unit.reduce_back, "all-reduce")
-    return unit.wait + mode.passes.selective * unit.again + gradients + unit.others_back
+    return unit.wait + again(unit, mode, checkpointed=checkpointed) + gradients + unit.others_back
+
+
+def again(unit: LayerUnit, mode: Mode, *, checkpointed: bool) -> Seconds:
+    """What a backward pass computes again where parts of a block are recomputed."""
+    return mode.passes.selective * unit.again + checkpointed * mode.passes.operations * unit.again_most
 
 
 def forward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[RepeatedPasses]:
@@ -136,16 +141,16 @@ def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[Repeated
     """
     groups = []
     for block in reversed(blocks):
-        again: list[UnitPass] = []
+        rerun: list[UnitPass] = []
         if block.checkpointed:
-            again = [
+            rerun = [
                 UnitPass(alone=forward_alone(unit), gather=mode.passes.gather_again * unit.gather)
                 for unit in block.units
             ]
         kept, waited = 1.0 * block.checkpointed, 1.0 * ("reduce-scatter" not in mode.overlap)
         back = [
             UnitPass(
-                alone=backward_alone(unit, mode),
+                alone=backward_alone(unit, mode, checkpointed=block.checkpointed),
                 gather=kept * mode.passes.gather_back * unit.gather,
                 waited=waited * unit.scatter,
                 scatter=(1.0 - waited) * unit.scatter,
@@ -153,7 +158,7 @@ def backward_passes(blocks: tuple[BlockUnits, ...], mode: Mode) -> list[Repeated
             )
             for unit in reversed(block.units)
         ]
-        first, last = _together(again, mode), _together(back, mode)
+        first, last = _together(rerun, mode), _together(back, mode)
         groups.append(
             RepeatedPasses(passes=(*first, *last), repeat=block.repeat, rerun=len(first), full=mode.passes.full)
         )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.step.layer_units import BlockUnits, LayerUnit
-from perfmodel.step.overlap import Mode
+from perfmodel.step.overlap import Mode, again
 from perfmodel.units import parse
 
 Stream = Literal["compute", "collectives", "gathers", "scatters", "data"]
@@ -112,6 +112,7 @@ class _Step:
     unit: LayerUnit
     kind: Literal["forward", "recompute", "backward"]
     gather: float
+    checkpointed: bool = False
 
 
 def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[TraceEvent], float]:
@@ -127,7 +128,10 @@ def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -
         if step.kind != "forward":
             simulator.backward_start = simulator.backward_start or begin
             simulator.gathered += step.gather
-        _forward(simulator, step) if step.kind != "backward" else _backward(simulator, step.unit)
+        if step.kind == "backward":
+            _backward(simulator, step.unit, checkpointed=step.checkpointed)
+        else:
+            _forward(simulator, step)
         name, seconds = (f"gather {following.unit.name}", following.gather) if following else ("", 0.0)
         simulator.beside_gather(first_event, begin, name, seconds)
         if step.kind == "backward":
@@ -164,7 +168,8 @@ def _steps_back(block: BlockUnits, mode: Mode) -> Iterator[_Step]:
         for unit in block.units:
             yield _Step(unit, "recompute", float(mode.passes.gather_again * unit.gather))
     for unit in reversed(block.units):
-        yield _Step(unit, "backward", float(mode.passes.gather_back * unit.gather) if block.checkpointed else 0.0)
+        gather = float(mode.passes.gather_back * unit.gather) if block.checkpointed else 0.0
+        yield _Step(unit, "backward", gather, block.checkpointed)
 
 
 def _forward(simulator: _Simulator, step: _Step) -> None:
@@ -172,9 +177,9 @@ def _forward(simulator: _Simulator, step: _Step) -> None:
     simulator.put("collectives", f"reduce {step.unit.name}", float(step.unit.reduce))
 
 
-def _backward(simulator: _Simulator, unit: LayerUnit) -> None:
+def _backward(simulator: _Simulator, unit: LayerUnit, *, checkpointed: bool) -> None:
     simulator.put("collectives", f"gather gradient {unit.name}", float(unit.wait))
-    simulator.put("compute", f"recompute attention {unit.name}", float(simulator.mode.passes.selective * unit.again))
+    simulator.put("compute", f"recompute in {unit.name}", float(again(unit, simulator.mode, checkpointed=checkpointed)))
     simulator.put("compute", f"input gradient {unit.name}", float(unit.input_gradient))
     simulator.both(
         ("compute", f"weight gradient {unit.name}", float(unit.weight_gradient)),

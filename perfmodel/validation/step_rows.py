@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel import models
+from perfmodel.costs.costs import Factors
 from perfmodel.errors import PerfmodelError
 from perfmodel.frameworks import loading
 from perfmodel.machines import profiles
@@ -23,6 +24,8 @@ from perfmodel.validation import step_sets
 from perfmodel.validation.compare import training_in
 from perfmodel.validation.step_sets import StepSet
 
+# How sets call what `choices` calls otherwise.
+_RECOMPUTED = {"selective per op": "operations", "op": "operations"}
 NEEDED = ("row", "gpus", "model", "sequence_tokens", "tp", "status")
 _GATED_RATIO = 3.9  # an MLP narrower than this times the width has a gate (8/3), one of 4 times has none
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -80,7 +83,9 @@ def _case(name: str, columns: Mapping[str, str], framework: str) -> Case:
     job = Job.of(
         model, _machine(on, columns), batch=batch, sequence=_count(columns, "sequence_tokens"), settings=settings
     )
-    stated = columns.get("recompute", "")
+    if own.network != 1:
+        job = replace(job, costs=job.costs.scaled(replace(Factors.all(1.0), between=own.network)))
+    stated = _RECOMPUTED.get(columns.get("recompute", ""), columns.get("recompute", ""))
     return Case(
         set=name,
         row=columns["row"],
@@ -169,6 +174,8 @@ def _settings(columns: Mapping[str, str], own: StepSet) -> Settings:
         given["sequence_parallel"] = columns["sequence_parallel"] == "yes"
     if own.overlap:
         given["overlap"] = frozenset(kind for kind in OVERLAPS if kind in own.overlap.split("+"))
+    if own.summed:
+        given["data_gradient_bytes"] = {"fp32": 4.0, "bf16": 2.0}[own.summed]
     return Settings(
         framework=loading.load(own.framework),
         dropout=own.dropout,

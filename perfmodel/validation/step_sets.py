@@ -23,7 +23,8 @@ class StepSet:
 
     `framework`: that trains. `family`: gpt (GELU, LayerNorm, biases) or llama (gated, RMSNorm). `attention`: the
     kernel. `overlap`: names joined by +, or none. `compiled_where`: words of a caveat that say that a row was compiled.
-    `seconds`: whether its steps are scored, or its memory only. `why`: reasons for these choices.
+    `seconds`: whether its steps are scored, or its memory only. `summed`: format of
+    gradients over data. `network`: share of the profile's bandwidth between nodes. `why`: reasons for these choices.
     """
 
     source: str
@@ -41,6 +42,8 @@ class StepSet:
     recompute: str = ""
     seconds: bool = True
     materialized: bool = False
+    summed: Literal["", "fp32", "bf16"] = ""
+    network: float = 1.0
     why: str = ""
 
 
