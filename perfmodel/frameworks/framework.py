@@ -83,12 +83,14 @@ class Formats:
 class Kernels:
     """How kernels that are no matrix products are built, and what the host needs to issue one.
 
-    `built`: a set of `costs.kernel_sets`. `attention`: kernels of a device's profile, the first that it has is used.
+    `built`: a set of `costs.kernel_sets`. `gaps`: what a step takes beyond its kernels, as a share of their time: idle
+    moments between them, data, logging, the slowest of many ranks. `attention`: kernels of a device's profile, the first that it has is used.
     `recomputes`, `weight_caches`: names of `choices`.
     """
 
     source: str
     built: KernelSet
+    gaps: Annotated[Figure, "1", "0"] | None = None
     host_time: Time | None = None
     attention: tuple[str, ...] = ("flash_2",)
     recomputes: tuple[str, ...] = ("none", "full")

@@ -48,6 +48,7 @@ class Settings:
     `vocabulary_multiple`: the vocabulary is padded to a multiple of this times x * y (Megatron-LM's 128); 0 = never.
     `reserve`: device context and workspaces; `communicator_buffer`: memory of one communicator; `slack`: share that
     the allocator reserves beyond what is allocated; `logit_bytes`: per logit at the peak of the loss.
+    `kernels`: how they are built; `gaps`: share of their time that a step takes besides.
 
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
@@ -73,6 +74,7 @@ class Settings:
     slack: float | None = None
     logit_bytes: float | None = None
     kernels: KernelSet | None = None
+    gaps: float | None = None
     shards: ShardedState | None = None
     shard_ranks: int | None = None
     sequence_parallel: bool | None = None
@@ -163,6 +165,7 @@ def _traits(framework: Framework) -> dict[str, Any]:
         "shard_ranks": spread.shard_ranks or 0,
         "sequence_parallel": spread.sequence_parallel,
         "kernels": kernels.built,
+        "gaps": kernels.gaps.value if kernels.gaps else 0.0,
         "host_time": kernels.host_time.value if kernels.host_time else HOST_TIME,
         "reserve": held.context.value if held.context else RESERVE,
         "communicator_buffer": held.communicator.value if held.communicator else COMMUNICATOR,
@@ -184,6 +187,7 @@ class ResolvedSettings(Settings):
     communicator_buffer: float = 0.0
     slack: float = 0.0
     kernels: KernelSet = "fused"
+    gaps: float = 0.0
     shards: ShardedState = "nothing"
     shard_ranks: int = 0
     sequence_parallel: bool = False

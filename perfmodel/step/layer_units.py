@@ -92,7 +92,7 @@ def block_units(job: Job, layout: Layout, sent: Traffic) -> tuple[BlockUnits, ..
         for each in (one for one in sent.layers if one.block is block):
             layer = each.layer
             vocabulary = job.padded_vocabulary(layer.vocabulary, layout) if isinstance(layer, Head) else 0
-            times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary)
+            times = layer_times(layer, part=part, chip=chip, vocabulary=vocabulary).longer(1.0 + job.settings.gaps)
             if isinstance(layer, (Linear, Embedding, Head)):
                 units.append(_unit(each, times, pending))
                 pending = _Pending()

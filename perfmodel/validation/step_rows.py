@@ -85,7 +85,10 @@ def _case(name: str, columns: Mapping[str, str], framework: str) -> Case:
     )
     if own.network != 1:
         job = replace(job, costs=job.costs.scaled(replace(Factors.all(1.0), between=own.network)))
-    stated = _RECOMPUTED.get(columns.get("recompute", ""), columns.get("recompute", ""))
+    stated = columns.get("recompute", "")
+    if "selective op" in columns.get("caveat", "").split(";")[0]:
+        stated = "selective per op"
+    stated = _RECOMPUTED.get(stated, stated)
     return Case(
         set=name,
         row=columns["row"],
