@@ -14,6 +14,7 @@ from perfmodel import frames, models
 from perfmodel.answers import Answer, FittedProfile, Recommendation
 from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError, nearest, nothing_left
+from perfmodel.frameworks.framework import Framework
 from perfmodel.machines import profiles
 from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
@@ -55,6 +56,7 @@ class Options(TypedDict, total=False):
     host_time: float | str | None
     contention: float | None
     ignore_memory: bool
+    memory_margin: float
 
 
 class SearchOptions(Options, total=False):

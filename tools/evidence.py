@@ -26,8 +26,13 @@ _HEAD = ("set", "framework", "device", "rows", "mean_log", "sd_log")
 def evidence(rows: Sequence[Scored]) -> list[Evidence]:
     """One entry for each set with measured steps."""
     timed = [one for one in rows if one.case.step]
-    names = list(dict.fromkeys(one.case.set for one in timed))
-    return [_of_set(name, [one for one in timed if one.case.set == name]) for name in names]
+    keys = list(dict.fromkeys(_key(one) for one in timed))
+    return [_of_set(key[0], [one for one in timed if _key(one) == key]) for key in keys]
+
+
+def _key(one: Scored) -> tuple[str, str, str]:
+    job = one.case.job
+    return one.case.set, job.settings.framework.name, chip(job.machine.device.name)
 
 
 def _of_set(name: str, rows: Sequence[Scored]) -> Evidence:
@@ -57,7 +62,7 @@ def coverage(rows: Sequence[Scored], sets: Sequence[Evidence]) -> tuple[float, f
     shares, widths = [], []
     for one in sets:
         found = likely(one.framework, one.device, [other for other in sets if other.set != one.set])
-        mine = [row for row in rows if row.case.set == one.set and row.case.step]
+        mine = [row for row in rows if row.case.step and _key(row) == (one.set, one.framework, one.device)]
         inside = [found.low <= (row.case.step or 0.0) / row.predicted <= found.high for row in mine]
         shares.append(sum(inside) / len(inside))
         widths.append(found.high / found.low)

@@ -153,6 +153,9 @@ Measured = Annotated[
         "--measured", help="JSON lines of `perfmodel run`; CSV or Parquet with the columns of docs/validation.md."
     ),
 ]
+MemoryMargin = Annotated[
+    float, typer.Option("--memory-margin", help="Share of a device's memory that no grid may use; 0 = all may be used.")
+]
 IgnoreMemory = Annotated[bool, typer.Option("--ignore-memory", help="Also rank grids that do not fit.")]
 Grid = Annotated[str, typer.Option("--grid", help=f"{axes.FORM}, such as {axes.EXAMPLE}.")]
 Backend = Annotated[BackendChoice, typer.Option("--backend", help="auto: nccl (RCCL) on GPUs, else gloo on CPUs.")]

@@ -42,6 +42,7 @@ class Question:
     host_time: options.HostTime = None
     contention: options.Contention = None
     ignore_memory: options.IgnoreMemory = False
+    memory_margin: options.MemoryMargin = 0.07
 
     def job(self, limits: AxisLimits | None = None) -> "Job":
         """The job, its files read."""

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from perfmodel.memory.peak import peak_moment
 from perfmodel.parallel.axes import COMMUNICATION_GROUPS, TENSOR_GROUP
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.sharding import replicated_parameters, sharded_parameters
 from perfmodel.sources import Figure
-from perfmodel.units import Bytes, Count
+from perfmodel.units import Bytes, Count, Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +71,31 @@ def _held(figure: Figure | None, otherwise: float) -> float:
 
 
 def capacity(job: Job) -> float:
-    """Bytes of one device."""
-    return job.machine.device.memory.value
+    """Bytes of one device that a plan may use: its memory as the framework sees it, less the user's margin."""
+    return job.machine.device.memory.value * (1 - job.settings.memory_margin)
+
+
+# Standard deviation of log(measured / predicted) of memory over published runs (docs/validation.md).
+MEMORY_SCATTER = 0.08
+
+
+def risk(job: Job, total: Bytes) -> Number:
+    """Probability of running out of memory, from the scatter of published memory around predictions.
+
+    Phi(log(total / memory) / 0.08), Phi of the standard normal distribution, as a logistic curve of the same slope
+    (within 0.02 of it). Valid where the framework's traits are known.
+
+    >>> from perfmodel import models
+    >>> from perfmodel.machines import profiles
+    >>> job = Job.of(models.load("gpt-5b"), profiles.load("perlmutter"), batch=8)
+    >>> [round(float(risk(job, share * job.machine.device.memory.value)), 2) for share in (0.8, 0.93, 1.0)]
+    [0.01, 0.18, 0.5]
+    """
+    distance = np.log(total / job.machine.device.memory.value) / MEMORY_SCATTER
+    return 1.0 / (1.0 + np.exp(-_LOGISTIC * distance))
+
+
+_LOGISTIC = 1.702
 
 
 def _communicators(layout: Layout) -> Count:

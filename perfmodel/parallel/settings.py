@@ -49,6 +49,8 @@ class Settings:
     `reserve`: device context and workspaces; `communicator_buffer`: memory of one communicator; `slack`: share that
     the allocator reserves beyond what is allocated; `logit_bytes`: per logit at the peak of the loss.
     `kernels`: how they are built; `gaps`: share of their time that a step takes besides.
+    `memory_margin`: share of a device's memory that no plan may use. `level`: factor on the step at full fidelity, from
+    steps that the user measured.
 
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
@@ -87,6 +89,8 @@ class Settings:
     bucket: float | None = None
     bucket_per_rank: float | None = None
     ignore_memory: bool = False
+    memory_margin: float = 0.0
+    level: float = 1.0
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -102,6 +106,8 @@ class Settings:
             raise UsageError(f"a contention of {self.contention}: wanted 0 (nothing is lost) to 1 (nothing is won)")
         if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
             raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
+        if not 0 <= self.memory_margin < 1:
+            raise UsageError(f"a memory margin of {self.memory_margin}: wanted a share from 0 to below 1")
         if self.optimizer not in OPTIMIZERS:
             raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         given = (

@@ -16,6 +16,7 @@ from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.records import Record
 from perfmodel.search import layout_columns, result_columns, sweep_columns
 from perfmodel.search.columns import LayoutRow, ResultRow, SweepRow, at, record_of
+from perfmodel.search.likely import likely_of
 from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops
@@ -50,6 +51,7 @@ def ranking_record(ranking: Ranking, beside: Beside | None = None) -> Record:
         "memory_capacity_B": capacity(ranking.job),
         "compute_source": ranking.job.product_rate.origin if ranking.job.product_rate else "not in the paper's model",
         "bandwidth_source": bandwidth_origins(ranking.job.machine),
+        "likely": _likely_record(ranking.job),
         "searched": ranking.searched,
         "feasible": ranking.feasible,
         "evaluated": ranking.evaluated,
@@ -146,6 +148,14 @@ def _rejected(explanation: Explanation) -> list[Record]:
     return [{"rule": rule, "reason": reason} for rule, reason in explanation.rejections]
 
 
+def _likely_record(job: Job) -> Record | None:
+    """How the likely range of a step was found; None below full fidelity."""
+    if job.settings.fidelity != "full":
+        return None
+    found = likely_of(job)
+    return {"low": found.low, "high": found.high, "published_sets": found.sets, "published_runs": found.rows, "of": found.of}
+
+
 def settings_record(settings: ResolvedSettings) -> Record:
     """The user's choices of how a step is run and counted."""
     return {
@@ -155,8 +165,9 @@ def settings_record(settings: ResolvedSettings) -> Record:
         "data_gradient_bytes": settings.sent_gradient_bytes,
         "optimizer": settings.optimizer,
         "flash_attention": settings.flash_attention,
-        "attention_kernel": job.costs.attention.kernel,
-        "attention_source": job.costs.attention.origin,
+        "framework": settings.framework.name,
+        "attention_kernels": list(settings.attention_kernels),
+        "tuned_products": settings.tuned_products,
         "dropout": settings.dropout,
         "vocabulary_multiple": settings.vocabulary_multiple,
         "overlap": sorted(settings.overlap),
@@ -180,6 +191,8 @@ def _job_record(job: Job, gpus: int) -> Record:
         "batch_sequences": job.batch,
         "sequence_length": job.sequence,
         "fidelity": job.settings.fidelity,
+        "framework": job.settings.framework.name,
+        "attention_source": f"{job.costs.attention.kernel}, {job.costs.attention.origin}",
         "model_flop": model_flops(job),
     }
 
@@ -201,6 +214,7 @@ def sweep_record(job: Job, batch: Batch, found: Sequence[Point]) -> Record:
         "devices_per_node": job.machine.node_devices,
         "sequence_length": job.sequence,
         "fidelity": job.settings.fidelity,
+        "framework": job.settings.framework.name,
         "scaling": batch.scaling,
         "points": [_point_record(replace(row, first=first)) for row in rows],
     }

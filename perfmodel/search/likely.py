@@ -18,6 +18,8 @@ from functools import cache
 from importlib.resources import files
 from math import exp, log, sqrt
 
+from perfmodel.parallel.job import Job
+
 _FILE = "search/data/evidence.csv"
 _NORMAL = 1.645  # 5th and 95th percentile of a normal distribution
 
@@ -45,10 +47,10 @@ class Likely:
     rows: int
     of: str
 
-    def scaled(self, ratio: float, within: float) -> "Likely":
-        """Around one measured step that took `ratio` times as long as predicted."""
-        half = exp(_NORMAL * within * sqrt(2))
-        return Likely(low=ratio / half, high=ratio * half, centre=ratio, sets=1, rows=1, of="your own measurement")
+    def measured(self, scatter: float) -> "Likely":
+        """Around predictions whose level one's own measurement has set: both scatter around the set's mean."""
+        half = exp(_NORMAL * scatter * sqrt(2))
+        return Likely(low=1 / half, high=half, centre=1.0, sets=1, rows=1, of="your own measurement")
 
 
 @cache
@@ -108,6 +110,12 @@ def likely(framework: str, device: str, among: Sequence[Evidence] | None = None)
         rows=sum(one.rows for one in chosen),
         of=of,
     )
+
+
+def likely_of(job: Job) -> Likely:
+    """The likely range of a job's steps; narrower where a step that the user measured sets the level."""
+    found = likely(job.settings.framework.name, job.machine.device.name)
+    return found.measured(within(evidence())) if job.settings.level != 1 else found
 
 
 def within(sets: Sequence[Evidence]) -> float:

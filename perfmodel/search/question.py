@@ -68,6 +68,7 @@ class Question:
     host_time: str | float | None = None
     contention: float | None = None
     ignore_memory: bool = False
+    memory_margin: float = 0.07
     fix: str | Mapping[str, int] = field(default_factory=dict)
     max: str | Mapping[str, int] = field(default_factory=dict)
     spelled: Callable[[str], str] = as_is
@@ -105,6 +106,7 @@ class Question:
             dropout=self.dropout,
             vocabulary_multiple=whole(self.vocabulary_multiple, self.spelled("vocabulary_multiple")),
             ignore_memory=self.ignore_memory,
+            memory_margin=number(self.memory_margin, self.spelled("memory_margin")),
             overlap=None if self.overlap is None else overlaps(self.overlap, self.spelled("overlap")),
             framework=framework_of(self.framework),
             attention_kernel=self.attention_kernel,

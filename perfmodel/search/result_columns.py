@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from perfmodel.memory.per_device import risk
 from perfmodel.records import Record
 from perfmodel.search.columns import Column, Context, Place, ResultRow
 from perfmodel.search.layout_columns import LAYOUT
+from perfmodel.search.likely import likely_of
 from perfmodel.search.terms import TERMS, by_column
 
 
@@ -50,6 +52,15 @@ def _tokens_per_s(answer: ResultRow) -> float | None:
     return answer.job.batch * answer.job.sequence / step if step and known else None
 
 
+def _likely(answer: ResultRow, end: str) -> float | None:
+    """One end of the likely range of the step."""
+    settings = answer.job.settings
+    if settings.fidelity != "full" or answer.step is None:
+        return None
+    found: float = getattr(likely_of(answer.job), end)
+    return answer.step * found
+
+
 _PREDICTION = (
     Column(
         key="step_time_s",
@@ -63,6 +74,20 @@ _PREDICTION = (
             Place(table="report", at=60),
             Place(table="report of scaling", at=60),
         ),
+    ),
+    Column(
+        key="step_time_low_s",
+        heading="likely from",
+        unit="s",
+        meaning="step that 19 of 20 published runs like this one exceed; none below full fidelity",
+        value=lambda answer: _likely(answer, "low"),
+    ),
+    Column(
+        key="step_time_high_s",
+        heading="likely to",
+        unit="s",
+        meaning="step that 19 of 20 published runs like this one stay below; none below full fidelity",
+        value=lambda answer: _likely(answer, "high"),
     ),
     Column(
         key="compute_time_s",
@@ -147,6 +172,13 @@ _PREDICTION = (
             Place(table="report", at=101, heading="of capacity", kind="of capacity"),
             Place(table="report of scaling", at=100),
         ),
+    ),
+    Column(
+        key="memory_risk",
+        heading="risk",
+        meaning="probability of running out of memory, from the scatter of published memory around predictions",
+        value=lambda answer: float(risk(answer.job, answer.at(answer.prediction.memory.total) or 1.0)),
+        places=(Place(table="ranking", at=111, heading="risk\n%", kind="share"),),
     ),
     Column(
         key="memory_terms_B",

@@ -62,7 +62,8 @@ def _step(
     exposed = update_gather(parts, mode, gathered, hidden=job.settings.framework.overlapping.parameter_gather)
     spent = steps * micro_step(parts, mode) + data_reduce(parts, mode) + ending + exposed + updated
     nothing_sent = np.asarray(layout.gpus) == 1  # then both are equal except for rounding
-    return np.where(nothing_sent, computed, np.maximum(spent, computed)), computed
+    level = job.settings.level
+    return level * np.where(nothing_sent, computed, np.maximum(spent, computed)), level * computed
 
 
 def _update(job: Job, layout: Layout) -> Seconds:

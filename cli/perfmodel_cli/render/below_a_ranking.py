@@ -14,6 +14,8 @@ _DAY, _HOUR = parse("24 h", "s"), parse("1 h", "s")
 def beside(record: Record) -> Iterable[Text]:
     """All lines that the fidelity and the question call for."""
     best = record["results"][0]
+    if record["likely"]:
+        yield line(_likely(best, record))
     if best["tokens_per_s"]:
         yield line(_throughput(best))
         yield line(_bounds(best))
@@ -31,6 +33,18 @@ def _throughput(best: Record) -> str:
         f"{show(best['model_flop_per_s'], 'flop/s')} of the model, {show(best['hardware_flop_per_s'], 'flop/s')} with "
         f"recomputation = HFU {100 * best['hardware_flops_utilization']:.1f} %, "
         f"{100 * best['gemm_rate_utilization']:.1f} % of the GEMM rate"
+    )
+
+
+def _likely(best: Record, record: Record) -> str:
+    found = record["likely"]
+    low, high = show(best["step_time_low_s"], "s"), show(best["step_time_high_s"], "s")
+    if found["of"] == "your own measurement":
+        return f"Step {show(best['step_time_s'], 's')}, likely {low} to {high}, at the level of your own measurement"
+    runs = f"{found['published_runs']} runs in {found['published_sets']} set{'s' * (found['published_sets'] > 1)}"
+    return (
+        f"Step {show(best['step_time_s'], 's')}, likely {low} to {high}: 9 of 10 published runs lie in such a range "
+        f"({found['of']}: {runs})"
     )
 
 

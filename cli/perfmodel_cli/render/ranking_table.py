@@ -29,7 +29,7 @@ def heading(record: Record) -> Iterable[Text]:
     yield line(
         f"{record['gpus']} devices ({record['device']}) = {_nodes(record)}; "
         f"{record['batch_sequences']} sequences of {record['sequence_length']} tokens per step; "
-        f"fidelity {record['fidelity']}"
+        f"fidelity {record['fidelity']}; framework {record['framework']}"
     )
 
 
@@ -50,7 +50,7 @@ def _fate(record: Record, found: Ranking, table: DeclaredTable) -> Iterable[Text
     if len(found.space.placements) == 1:
         yield line(f"Ranks order, neighbours first: {', '.join(placements.pop())}")
     yield from beside(record)
-    yield line(f"Compute: {record['compute_source']}")
+    yield line(f"Compute: {record['compute_source']}; attention: {record['attention_source']}")
     yield line(f"Bandwidths: {record['bandwidth_source']}")
     yield line(f"Sources in brackets: perfmodel machines show {record['machine']}")
     terms = [f"{term.heading} = {term.legend}" for term in TERMS if term.legend]
