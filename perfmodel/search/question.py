@@ -23,6 +23,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS
 from perfmodel.parallel.option_values import assignments, choice, count_or_any, number, overlaps, seconds, whole
 from perfmodel.parallel.settings import Settings
+from perfmodel.search.roomier import TOLERANCE
 from perfmodel.search.scaling import Batch
 from perfmodel.search.search import Space
 
@@ -89,6 +90,7 @@ class Question:
             recompute=self._unless_any("recompute", RECOMPUTES),
             weight_cache=self._unless_any("weight_cache", WEIGHT_CACHES),
             top=whole(top, self.spelled("top")),
+            tolerance=TOLERANCE if self.fidelity == "full" else 0.0,
         )
 
     def _micro_batch(self) -> int | None:

@@ -20,6 +20,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import MEMORY, first_broken, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import Settings
+from perfmodel.search.roomier import EXAMINED, roomier
 from perfmodel.step.predict import predict, step_time
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Array
@@ -33,7 +34,8 @@ _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, after t
 class Space:
     """The search space. None = any: the fastest that fits.
 
-    `only`: the pairs of recomputation and weight cache that the framework supports; empty = all.
+    `only`: the pairs of recomputation and weight cache that the framework supports; empty = all. `tolerance`: grids whose
+    times differ by less than this share are put in order of memory (see `roomier`).
     """
 
     gpus: int
@@ -43,6 +45,7 @@ class Space:
     weight_cache: WeightCache | None = None
     only: tuple[tuple[Recompute, WeightCache], ...] = ()
     top: int = 10
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Counts are counts."""
@@ -110,7 +113,7 @@ def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
     placements = orders(grids, space.placements).sum(axis=1)
     rules = grid_rules(job)
     reasons = first_broken(rules, grids)
-    best = _Best(job, space)
+    best = _Best(job, replace(space, top=max(space.top, EXAMINED)) if space.tolerance else space)
     best.search(grids.take(reasons == len(rules)))
     rejected = {rule.name: 0 for rule in rules}
     for rule, count in zip(rules, np.bincount(reasons, weights=placements, minlength=len(rules)), strict=False):
@@ -118,6 +121,8 @@ def rank(job: Job, space: Space, among: Layout | None = None) -> Ranking:
     rejected |= {micro_batch_rule(job).name: best.unbatched, MEMORY: best.unfitting}
     last = int(reasons[reasons < len(rules)].max(initial=-1))
     layouts = best.layouts()
+    if space.tolerance:
+        layouts = roomier(job, layouts, best.every_setting, tolerance=space.tolerance).take(slice(0, space.top))
     return Ranking(
         job=job,
         space=space,
@@ -156,6 +161,10 @@ class _Best:
         size = max(1, BLOCK_ROWS // each)
         for start in range(0, int(np.size(grids.x)), size):
             self._try(grids.take(slice(start, start + size)))
+
+    def every_setting(self, layouts: Layout) -> tuple[Array, Layout]:
+        """Every grid, as it is placed, with every micro-batch in every mode."""
+        return self._expand(layouts)
 
     def _try(self, grids: Layout) -> None:
         """Check one block's memory, count rejected and fitting grids, and rank those that fit."""
