@@ -18,6 +18,7 @@ from perfmodel_cli.commands import (
     compare,
     dryrun,
     explain,
+    frameworks,
     import_logs,
     job,
     machines,
@@ -41,14 +42,17 @@ def _typer(purpose: str) -> typer.Typer:
 
 app = _typer("Which 4D grid trains a model fastest on a machine, will it fit, and why.")
 _machines = _typer("Machine profiles: what is known about each machine, and where each number is from.")
+_frameworks = _typer("Frameworks: what each does in a step, and where that is from.")
 _models = _typer("Models: presets, parameter and FLOP counts.")
 for command in (recommend, explain, sweep, job, compare, calibrate, report, run, dryrun):
     command.add_to(app)
 for command in (machines, import_logs, measure):
     command.add_to(_machines)
 models.add_to(_models)
+frameworks.add_to(_frameworks)
 app.add_typer(_machines, name="machines")
 app.add_typer(_models, name="models")
+app.add_typer(_frameworks, name="frameworks")
 
 
 def main() -> None:

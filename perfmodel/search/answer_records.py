@@ -153,7 +153,13 @@ def _likely_record(job: Job) -> Record | None:
     if job.settings.fidelity != "full":
         return None
     found = likely_of(job)
-    return {"low": found.low, "high": found.high, "published_sets": found.sets, "published_runs": found.rows, "of": found.of}
+    return {
+        "low": found.low,
+        "high": found.high,
+        "published_sets": found.sets,
+        "published_runs": found.rows,
+        "of": found.of,
+    }
 
 
 def settings_record(settings: ResolvedSettings) -> Record:

@@ -1,7 +1,5 @@
 """Time of the arithmetic of a step at flat fidelity: FLOPs over the rate that large matrix products reach."""
 
-import numpy as np
-
 from perfmodel.costs.gemm import GemmRate
 from perfmodel.errors import PerfmodelError
 from perfmodel.models.model import Head, Linear

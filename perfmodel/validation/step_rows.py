@@ -15,7 +15,7 @@ from perfmodel.frameworks import loading
 from perfmodel.machines import profiles
 from perfmodel.models.model import Model, Transformer
 from perfmodel.models.scaling import scaled
-from perfmodel.parallel.axes import AXES, Shape
+from perfmodel.parallel.axes import Shape
 from perfmodel.parallel.choices import OVERLAPS, RECOMPUTES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import Settings
@@ -50,6 +50,12 @@ class Case:
     step: float | None
     memory: float | None
     status: str
+
+
+def has_columns(path: Path) -> bool:
+    """Whether a file has the columns that every row needs."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return set(NEEDED) <= set(csv.DictReader(file).fieldnames or ())
 
 
 def read(path: Path, framework: str = "") -> Iterator[Case | tuple[str, str]]:
@@ -249,6 +255,3 @@ def _count(columns: Mapping[str, str], name: str) -> int:
     if not found:
         raise PerfmodelError(f"{name} is not published")
     return found
-
-
-_ = AXES

@@ -59,6 +59,21 @@ class SetScore:
     refused: Mapping[str, int]
 
 
+def files(paths: Iterable[str]) -> list[Path]:
+    """The files named, and those of folders named that have the columns of published steps."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise PerfmodelError(f"{path} is not there; wanted a .csv file or a folder of them")
+        if path.is_dir():
+            found += [each for each in sorted(path.glob("*.csv")) if step_rows.has_columns(each)]
+        else:
+            found.append(path)
+    if not found:
+        raise PerfmodelError(f"no file with the columns {', '.join(step_rows.NEEDED)} is in {', '.join(paths)}")
+    return found
+
+
 def scored(paths: Iterable[Path], framework: str = "") -> tuple[list[Scored], dict[str, Counter[str]]]:
     """Every row of the files that can be predicted, and by set the reasons why others cannot."""
     found: list[Scored] = []
@@ -142,7 +157,9 @@ def _order(rows: Sequence[Scored]) -> Order | None:
     kept = [one for one in rows if groups[one.group] >= _GROUP]
     if not kept:
         return None
-    return Order.of([one.predicted for one in kept], [one.case.step or 0.0 for one in kept], [one.group for one in kept])
+    return Order.of(
+        [one.predicted for one in kept], [one.case.step or 0.0 for one in kept], [one.group for one in kept]
+    )
 
 
 def _share(right: Sequence[bool]) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 from perfmodel import schema
 from perfmodel.frameworks.framework import KernelSet, ShardedState

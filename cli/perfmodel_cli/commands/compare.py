@@ -1,6 +1,7 @@
 """The commands that compare predictions with measurements: compare and validate."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -57,12 +58,21 @@ def compare(
 def validate(
     check: Annotated[str, typer.Option("--check", help="One check of the table only.")] = "",
     bound: Annotated[float, typer.Option("--bound", min=0, help="Mean error above which the exit code is 1.")] = _BOUND,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option("--steps", help="Score published steps instead: a .csv file or a folder of them; repeatable."),
+    ] = None,
+    framework: Annotated[str, typer.Option("--framework", help="With --steps: this framework for all rows.")] = "",
     output: options.Output = options.Format.table,
 ) -> None:
     """Compare predictions with figures printed in papers, which come with the program.
 
-    As shipped, and with one number a machine fitted to one figure, which is then not scored.
+    As shipped, and with one number per machine fitted to one figure, which is then not scored. With --steps, score sets
+    of published steps of your own, in the columns of docs/validation.md.
     """
+    if steps:
+        _score_steps(steps, framework, output)
+        return
     from perfmodel.validation import published, records
     from perfmodel_cli import printing
 
@@ -76,3 +86,15 @@ def validate(
     summary = record["summary"]
     if not summary["within_bound"]:
         raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")
+
+
+def _score_steps(paths: list[str], framework: str, output: options.Format) -> None:
+    from perfmodel.validation import step_records, step_scores
+    from perfmodel_cli import printing
+
+    rows, refused = step_scores.scored(step_scores.files(paths), framework)
+    if not rows:
+        reasons = Counter(reason for told in refused.values() for reason in told.elements())
+        raise PerfmodelError(f"no row can be predicted: {'; '.join(reason for reason, _ in reasons.most_common(3))}")
+    record = step_records.steps_record(rows, refused)
+    printing.show(record, record["rows"], output.value, lambda: printing.renderer("step_scores_table").scores(record))

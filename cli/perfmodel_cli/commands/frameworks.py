@@ -1,0 +1,36 @@
+"""The commands that list and show frameworks."""
+
+from typing import Annotated
+
+import typer
+
+from perfmodel_cli import options
+from perfmodel_cli.printing import renderer, show
+from perfmodel_cli.question import example
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands, under `frameworks`."""
+    app.command("list")(frameworks_list)
+    app.command("show")(frameworks_show)
+
+
+@example("perfmodel frameworks list")
+def frameworks_list(output: options.Output = options.Format.table) -> None:
+    """List the frameworks whose traits are known."""
+    from perfmodel.frameworks import loading, records
+
+    rows = [records.summary(loading.load(name)) for name in loading.names()]
+    show({"frameworks": rows}, rows, output, lambda: renderer("listings").rows(rows))
+
+
+@example("perfmodel frameworks show megatron-lm")
+def frameworks_show(
+    name: Annotated[str, typer.Argument(help="A shipped framework, or the path of a .yaml file.")],
+    output: options.Output = options.Format.table,
+) -> None:
+    """Show what a framework does in a step: every trait with its source."""
+    from perfmodel.frameworks import loading, records
+
+    found = records.record(loading.load(name))
+    show(found, found["traits"], output, lambda: renderer("framework_table").framework(found))
