@@ -28,11 +28,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 class Spread:
     """How the framework spreads a model.
 
-    `axes`: those that may be larger than 1; none named: all. `uneven_shards`: weights that Z does not divide are padded or refused.
-    `sequence_parallel`: hidden states between layers are split over X, along the sequence. `vocabulary`: tables are
-    split over X and Y, or every rank of these keeps the whole. `shards_over_data`: what ranks of the data axis do not
-    all keep: nothing, the optimizer's states (ZeRO-1), gradients too (ZeRO-2). `shard_ranks`: over how many ranks of
-    data that is sharded at most; none for all. `micro_batch`: sequences per rank and micro-step unless asked otherwise.
+    `axes`: those that may be larger than 1; none named: all. `uneven_shards`: weights that Z does not divide are padded
+    or refused. `sequence_parallel`: hidden states between layers are split over X, along the sequence. `vocabulary`:
+    tables are split over X and Y, or every rank of these keeps the whole. `shards_over_data`: what ranks of the data
+    axis do not all keep: nothing, the optimizer's states (ZeRO-1), gradients too (ZeRO-2). `shard_ranks`: over how many
+    ranks of data that is sharded at most; none for all. `micro_batch`: sequences per rank and micro-step unless asked
+    otherwise.
     """
 
     source: str
@@ -47,10 +48,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlapping:
-    """What overlaps computation, and how many gathers run ahead.
+    """What overlaps computation, and what one call sends.
 
-    `hidden`: names of `choices.OVERLAPS`. `unit`: what one call gathers or scatters over Z, a layer's weight or those of
-    a block; the next unit is gathered while one computes. `parameter_gather`: whether the gather of updated weights
+    `hidden`: names of `choices.OVERLAPS`. `unit`: what one call gathers or scatters over Z, a layer's weight or those
+    of a block; the next unit is gathered while one computes. `parameter_gather`: whether the gather of updated weights
     over data (ZeRO-1) hides behind the next forward pass. `bucket`: bytes of gradients per call over data, at least;
     `bucket_per_rank`: bytes for each rank of data, where that is more.
     """
@@ -84,8 +85,8 @@ class Kernels:
     """How kernels that are no matrix products are built, and what the host needs to issue one.
 
     `built`: a set of `costs.kernel_sets`. `gaps`: what a step takes beyond its kernels, as a share of their time: idle
-    moments between them, data, logging, the slowest of many ranks. `attention`: kernels of a device's profile, the first that it has is used.
-    `recomputes`, `weight_caches`: names of `choices`.
+    moments between them, data, logging, the slowest of many ranks. `attention`: kernels of a device's profile, of which
+    the first that it has is used. `recomputes`, `weight_caches`: names of `choices`.
     """
 
     source: str

@@ -99,25 +99,25 @@ class Settings:
         for axis, size in self.fixed.items():
             if size > self.maximum.get(axis, size):
                 raise UsageError(f"{axis} is fixed to {size}, above its maximum of {self.maximum[axis]}")
+        if self.optimizer not in OPTIMIZERS:
+            raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
         if self.attention_kernel not in (None, *ATTENTION_KERNELS):
             known = ", ".join(ATTENTION_KERNELS)
             raise UsageError(f"no attention kernel is called {self.attention_kernel!r} (known: {known})")
+        self._check_shares()
+        self._check_sizes()
+
+    def _check_shares(self) -> None:
         if isinstance(self.contention, float) and not 0 <= self.contention <= 1:
             raise UsageError(f"a contention of {self.contention}: wanted 0 (nothing is lost) to 1 (nothing is won)")
         if isinstance(self.host_time, float) and not 0 <= self.host_time <= 1:
             raise UsageError(f"a host time of {self.host_time} s to issue a kernel: wanted 0 to 1 s")
         if not 0 <= self.memory_margin < 1:
             raise UsageError(f"a memory margin of {self.memory_margin}: wanted a share from 0 to below 1")
-        if self.optimizer not in OPTIMIZERS:
-            raise UsageError(f"no optimizer is called {self.optimizer!r} (known: {', '.join(OPTIMIZERS)})")
-        given = (
-            self.activation_bytes,
-            self.weight_bytes,
-            self.stored_weight_bytes,
-            self.gradient_bytes,
-            self.data_gradient_bytes,
-        )
-        sizes = tuple(size for size in given if size is not None)
+
+    def _check_sizes(self) -> None:
+        names = ("activation_bytes", "weight_bytes", "stored_weight_bytes", "gradient_bytes", "data_gradient_bytes")
+        sizes = tuple(size for size in (getattr(self, name) for name in names) if size is not None)
         if any(size <= 0 for size in sizes) or self.vocabulary_multiple < 0:
             raise UsageError(
                 f"bytes per element are {sizes}, padding {self.vocabulary_multiple}: wanted positive sizes"

@@ -6,9 +6,9 @@ the same population, so its range is a predictive interval of a random-effects m
 
     log(measured / predicted) ~ N(centre, between^2 * (1 + 1 / (sets + 1)) + within^2)
 
-between: standard deviation of the sets' means over all sets; within: pooled over all sets. The centre is the mean of the
-sets that resemble the question, shrunk towards the mean of all as if that were one more set. Sets of the same framework
-on the same device count, else those of the device, else those of the framework, else all.
+between: standard deviation of the sets' means over all sets; within: pooled over all sets. The centre is the mean of
+the sets that resemble the question, shrunk towards the mean of all as if that were one more set. Sets of the same
+framework on the same device count, else those of the device, else those of the framework, else all.
 """
 
 import csv

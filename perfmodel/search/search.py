@@ -34,8 +34,8 @@ _COLUMNS = tuple(Layout.__dataclass_fields__)  # of a row of _Best.kept, after t
 class Space:
     """The search space. None = any: the fastest that fits.
 
-    `only`: the pairs of recomputation and weight cache that the framework supports; empty = all. `tolerance`: grids whose
-    times differ by less than this share are put in order of memory (see `roomier`).
+    `only`: the pairs of recomputation and weight cache that the framework supports; empty = all. `tolerance`: grids
+    whose times differ by less than this share are put in order of memory (see `roomier`).
     """
 
     gpus: int

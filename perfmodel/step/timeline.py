@@ -5,6 +5,7 @@ The rules are those of `overlap`, event by event instead of in closed form; the 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from perfmodel.errors import PerfmodelError
@@ -107,12 +108,13 @@ class _Simulator:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One pass of a layer unit, in order of execution."""
+    """One pass of a layer unit, in order of execution; `turn`: the run of its block that it belongs to."""
 
     unit: LayerUnit
     kind: Literal["forward", "recompute", "backward"]
     gather: float
     checkpointed: bool = False
+    turn: object = None
 
 
 def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -> tuple[list[TraceEvent], float]:
@@ -121,10 +123,34 @@ def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -
     if passes > _MOST_PASSES:
         raise PerfmodelError(f"a timeline of {passes:,} passes of layers is too long to show: at most {_MOST_PASSES:,}")
     simulator = _Simulator(mode=mode)
-    steps = list(_steps(parts, mode))
-    simulator.put("gathers", f"gather {steps[0].unit.name}", steps[0].gather)
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
-        first_event, begin = len(simulator.events), simulator.now
+    chunks = _chunks(list(_steps(parts, mode)), mode)
+    simulator.put("gathers", *_gather(chunks[0]))
+    for chunk, following in zip(chunks, [*chunks[1:], []], strict=True):
+        _play(simulator, chunk, following, last=last)
+    simulator.finish()
+    if last and "data" not in mode.overlap:
+        for block in parts:
+            for unit in block.units:
+                simulator.put("data", f"reduce {block.repeat} x {unit.name}", float(block.repeat * unit.data))
+    return simulator.events, simulator.now
+
+
+def _chunks(steps: list[_Step], mode: Mode) -> list[list[_Step]]:
+    """Passes by the gather that serves them: each its own, or those of a block together."""
+    if not mode.whole_blocks:
+        return [[step] for step in steps]
+    return [list(chunk) for _, chunk in groupby(steps, key=lambda step: step.turn)]
+
+
+def _gather(chunk: list[_Step]) -> tuple[str, float]:
+    """(name, seconds) of the gather that passes need; nothing for none."""
+    return (f"gather {chunk[0].unit.name}", sum(step.gather for step in chunk)) if chunk else ("", 0.0)
+
+
+def _play(simulator: _Simulator, chunk: list[_Step], following: list[_Step], *, last: bool) -> None:
+    """Some passes beside the gather of the following ones, and the gradients that they leave."""
+    first_event, begin = len(simulator.events), simulator.now
+    for step in chunk:
         if step.kind != "forward":
             simulator.backward_start = simulator.backward_start or begin
             simulator.gathered += step.gather
@@ -132,16 +158,10 @@ def simulate(parts: tuple[BlockUnits, ...], mode: Mode, *, last: bool = False) -
             _backward(simulator, step.unit, checkpointed=step.checkpointed)
         else:
             _forward(simulator, step)
-        name, seconds = (f"gather {following.unit.name}", following.gather) if following else ("", 0.0)
-        simulator.beside_gather(first_event, begin, name, seconds)
+    simulator.beside_gather(first_event, begin, *_gather(following))
+    for step in chunk:
         if step.kind == "backward":
             _send(simulator, step.unit, last=last)
-    simulator.finish()
-    if last and "data" not in mode.overlap:
-        for block in parts:
-            for unit in block.units:
-                simulator.put("data", f"reduce {block.repeat} x {unit.name}", float(block.repeat * unit.data))
-    return simulator.events, simulator.now
 
 
 def _send(simulator: _Simulator, unit: LayerUnit, *, last: bool) -> None:
@@ -155,21 +175,23 @@ def _send(simulator: _Simulator, unit: LayerUnit, *, last: bool) -> None:
 def _steps(parts: tuple[BlockUnits, ...], mode: Mode) -> Iterator[_Step]:
     """All passes of a micro-step in order, repeats unrolled."""
     for block in parts:
-        for _ in range(block.repeat):
-            yield from (_Step(unit, "forward", float(unit.gather)) for unit in block.units)
+        for run in range(block.repeat):
+            turn = (block.name, run, "forward")
+            yield from (_Step(unit, "forward", float(unit.gather), turn=turn) for unit in block.units)
     for block in reversed(parts):
-        for _ in range(block.repeat):
-            yield from _steps_back(block, mode)
+        for run in range(block.repeat):
+            yield from _steps_back(block, mode, run)
 
 
-def _steps_back(block: BlockUnits, mode: Mode) -> Iterator[_Step]:
+def _steps_back(block: BlockUnits, mode: Mode, run: int) -> Iterator[_Step]:
     """One repeat of a block in the backward pass; embedding and head keep the table that they gathered."""
     if block.checkpointed and float(mode.passes.full):
         for unit in block.units:
-            yield _Step(unit, "recompute", float(mode.passes.gather_again * unit.gather))
+            again = float(mode.passes.gather_again * unit.gather)
+            yield _Step(unit, "recompute", again, turn=(block.name, run, "recompute"))
     for unit in reversed(block.units):
         gather = float(mode.passes.gather_back * unit.gather) if block.checkpointed else 0.0
-        yield _Step(unit, "backward", gather, block.checkpointed)
+        yield _Step(unit, "backward", gather, block.checkpointed, turn=(block.name, run, "backward"))
 
 
 def _forward(simulator: _Simulator, step: _Step) -> None:

@@ -143,20 +143,12 @@ def _model(columns: Mapping[str, str], own: StepSet) -> Model:
     gated = own.family == "llama" or (own.family == "" and feed_forward < _GATED_RATIO * hidden)
     kv_heads = _optional(columns, "kv_heads") or heads
     vocabulary = _optional(columns, "vocabulary_tokens") or (32000 if gated else 51200)
-    return _shape(layers or 1, hidden, heads, kv_heads, feed_forward, vocabulary, sequence, gated).model(
-        columns["model"] or "model"
-    )
-
-
-@cache
-def _shape(
-    layers: int, hidden: int, heads: int, kv_heads: int, feed_forward: int, vocabulary: int, sequence: int, gated: bool
-) -> Transformer:
-    return Transformer(
-        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, feed_forward=feed_forward, vocabulary=vocabulary,
-        sequence=sequence, gated=gated, rms_norm=gated, bias=not gated, tied=not gated,
+    shape = Transformer(
+        layers=layers or 1, hidden=hidden, heads=heads, kv_heads=kv_heads, feed_forward=feed_forward,
+        vocabulary=vocabulary, sequence=sequence, gated=gated, rms_norm=gated, bias=not gated, tied=not gated,
         learned_positions=0 if gated else sequence,
     )  # fmt: skip
+    return shape.model(columns["model"] or "model")
 
 
 def _preset(model: str) -> str:
@@ -166,14 +158,7 @@ def _preset(model: str) -> str:
 
 
 def _settings(columns: Mapping[str, str], own: StepSet) -> Settings:
-    given: dict[str, Any] = {}
-    stage = columns.get("zero_stage", "")
-    if own.shards:
-        given["shards"] = own.shards
-    elif stage[:1] in ("0", "1", "2"):
-        given["shards"] = ("nothing", "optimizer", "gradients")[int(stage[0])]
-        if found := _OVER.search(stage):
-            given["shard_ranks"] = int(found.group(1))
+    given: dict[str, Any] = _sharding(columns.get("zero_stage", ""), own)
     compiled = own.compiled_where and own.compiled_where in columns.get("caveat", "")
     if compiled or own.kernels:
         given["kernels"] = "compiled" if compiled else own.kernels
@@ -194,6 +179,17 @@ def _settings(columns: Mapping[str, str], own: StepSet) -> Settings:
         ignore_memory=True,
         **given,
     )
+
+
+def _sharding(stage: str, own: StepSet) -> dict[str, Any]:
+    """What ranks of data shard, by the set or by the row's stage of ZeRO."""
+    if own.shards:
+        return {"shards": own.shards}
+    if stage[:1] not in ("0", "1", "2"):
+        return {}
+    over = _OVER.search(stage)
+    shards = ("nothing", "optimizer", "gradients")[int(stage[0])]
+    return {"shards": shards} | ({"shard_ranks": int(over.group(1))} if over else {})
 
 
 def _grid(columns: Mapping[str, str]) -> Shape:
