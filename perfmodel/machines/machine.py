@@ -7,11 +7,12 @@ joined by the fast fabric (72 in a GB200 NVL72 rack of 18 nodes), and is the pap
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from perfmodel.errors import PartError, PerfmodelError
+from perfmodel.machines.attention import AttentionRates
 from perfmodel.machines.collective_times import Timings
 from perfmodel.machines.domains import contained
 from perfmodel.machines.scheduler import Scheduler
@@ -48,35 +49,6 @@ class DtypeRates:
         """The figure for `dtype`, or None where the device has none."""
         found: Figure | None = getattr(self, dtype)
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionRate:
-    """FLOP/s of one attention kernel at long sequences and heads of 128, the causal half counted once."""
-
-    forward: FlopRate
-    backward: FlopRate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionRates:
-    """The kernels that run on a device, in 16-bit formats."""
-
-    flash_1: AttentionRate | None = None
-    flash_2: AttentionRate | None = None
-    flash_3: AttentionRate | None = None
-    cudnn: AttentionRate | None = None
-
-    def first(self, names: Sequence[str]) -> tuple[str, AttentionRate] | None:
-        """The first of some kernels that the device has, else the first that it has at all."""
-        for name in (*names, "flash_2", "flash_3", "cudnn", "flash_1"):
-            rate: AttentionRate | None = getattr(self, name)
-            if rate:
-                return name, rate
-        return None
-
-
-ATTENTION_KERNELS = ("flash_1", "flash_2", "flash_3", "cudnn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,6 +220,8 @@ def _comment(text: str, indent: str) -> list[str]:
 def _entry(key: str, hint: Any, node: yaml.Node, indent: str, told: set[str]) -> list[str]:
     """The lines of a key and its value, whatever the value is."""
     here = f"{indent}{quoted(key)}:"
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        hint = typing.get_args(hint)[0]
     if isinstance(node, yaml.ScalarNode):
         return [f"{here} {quoted(node.value)}"]
     inner = [argument for argument in typing.get_args(hint) if argument is not str][:1]

@@ -179,8 +179,9 @@ def _stored(at: _Setting, block: Block) -> tuple[Bytes, Bytes]:
         return at.rows * at.repeats(block) * full, 0.0 * at.rows * full
     least = block_input(block, at.job.settings).on(at.layout, between=between)
     some = least + operations_kept(block, at.job.settings).on(at.layout, between=between)
-    kept = (full, lean, least, np.minimum(some, full))  # in the order of RECOMPUTES
-    stored = np.select([np.asarray(at.layout.recompute) == mode for mode in range(len(kept))], kept)
+    stored = np.minimum(some, full)
+    for mode, kept in enumerate((full, lean, least)):  # in the order of RECOMPUTES
+        stored = np.where(np.asarray(at.layout.recompute) == mode, kept, stored)
     return at.rows * at.repeats(block) * stored, at.rows * (full - stored)
 
 

@@ -12,7 +12,8 @@ from perfmodel.costs.fidelity import Fidelity
 from perfmodel.errors import UsageError
 from perfmodel.frameworks import loading
 from perfmodel.frameworks.framework import Format, Framework, KernelSet, ShardedState
-from perfmodel.machines.machine import ATTENTION_KERNELS, Dtype
+from perfmodel.machines.attention import ATTENTION_KERNELS
+from perfmodel.machines.machine import Dtype
 from perfmodel.parallel.choices import OPTIMIZERS, OVERLAPS, Overlap
 from perfmodel.units import parse
 

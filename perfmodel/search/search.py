@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.errors import UsageError
+from perfmodel.frameworks import loading
 from perfmodel.memory.per_device import capacity, memory_per_device
 from perfmodel.numerics import divisors
 from perfmodel.parallel.axes import AXES, BATCH_GROUP, WEIGHT_GROUP
@@ -64,10 +65,9 @@ class Space:
         pairs = [(r, c) for r in recomputes for c in caches]
         if self.weight_cache is None:
             pairs = [(r, c) for r, c in pairs if r == "full" or c != "all"]
-        kernels = settings.framework.kernels if settings.framework else None
-        if kernels:
-            pairs = [(r, c) for r, c in pairs if r in kernels.recomputes]
-            pairs = [(r, c) for r, c in pairs if not kernels.weight_caches or c in kernels.weight_caches]
+        kernels = (settings.framework or loading.load()).kernels
+        pairs = [(r, c) for r, c in pairs if r in kernels.recomputes]
+        pairs = [(r, c) for r, c in pairs if not kernels.weight_caches or c in kernels.weight_caches]
         known = [pair for pair in pairs if not self.only or pair in self.only]
         return [(RECOMPUTES.index(r), WEIGHT_CACHES.index(c)) for r, c in known]
 

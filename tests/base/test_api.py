@@ -104,7 +104,7 @@ FIELDS = dataclasses.fields(Layout)
         ({"host_time": 42}, "a host time of 42.0 s"),
         ({"contention": "low"}, "contention is 'low', wanted a number"),
         ({"contention": 2}, "a contention of 2.0"),
-        ({"flash_version": 3}, "flash version 3: wanted 1 or 2"),
+        ({"attention_kernel": "flash_9"}, "no attention kernel is called 'flash_9'"),
         ({"vocabulary_multiple": None}, "vocabulary_multiple is None, wanted a whole number"),
         ({"recompte": "full"}, r"no option is called 'recompte' \(did you mean recompute\?\)"),
     ],

@@ -40,7 +40,7 @@ def test_every_bad_row_is_told_with_its_line_and_the_good_ones_are_kept():
     assert found.problems == (
         "DataFrame:1: unknown column 'colour' (" + found.problems[0].split("(")[1],
         "DataFrame:3: z is '3.5', wanted a whole number of at least 1",
-        "DataFrame:4: recompute is 'often', none of none, selective, full",
+        "DataFrame:4: recompute is 'often', none of none, selective, full, operations",
         "DataFrame:5: neither step_time_s nor tokens_per_s_per_gpu is given",
         "DataFrame:6: the same in everything as line 2",
     )

@@ -8,7 +8,7 @@ from perfmodel.costs.costs import NO_UNCERTAINTY, Costs, Factors
 
 
 def costs(where=None, fidelity="full"):
-    return Costs.of(where or machine(), fidelity=fidelity, host_time=42e-6, contention=0.115, flash_version=2)
+    return Costs.of(where or machine(), fidelity=fidelity, host_time=42e-6, contention=0.115, attention=("flash_2",))
 
 
 @pytest.mark.parametrize(("fidelity", "link"), [("paper", Link), ("flat", Link), ("full", ProtocolLink)])

@@ -54,12 +54,12 @@ SHIPPED = {name: profiles.load(name) for name in profiles.names()}
 FACTS = [
     ("perlmutter", "device.peak.bf16", "312 Tflop/s"),
     ("perlmutter", "device.gemm.bf16", "280 Tflop/s"),  # AxoNN at SC24, section VI
-    ("perlmutter", "device.memory", "40 GiB"),
+    ("perlmutter", "device.memory", "39.5 GiB"),
     ("perlmutter", "device.memory_bandwidth", "1555 GB/s"),
     ("perlmutter", "network.injection", "100 GB/s"),
     ("perlmutter", "bandwidth.between", "73 GB/s"),
     ("perlmutter", "node.devices", "4"),
-    ("perlmutter-80gb", "device.memory", "80 GiB"),
+    ("perlmutter-80gb", "device.memory", "79.15 GiB"),
     ("perlmutter-80gb", "device.memory_bandwidth", "2039 GB/s"),
     ("perlmutter-80gb", "network.nodes", "256"),
     ("frontier", "device.peak.bf16", "191.5 Tflop/s"),  # a GCD, half of a card

@@ -8,7 +8,7 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.passes import Passes
 
 # All-gathers of a block's weights in a micro-step: for every pass, for every forward pass, once.
-GATHERS = {"none": (2, 1, 1), "selective": (2, 1, 1), "full": (3, 2, 1)}
+GATHERS = {"none": (2, 1, 1), "selective": (2, 1, 1), "full": (3, 2, 1), "operations": (2, 1, 1)}
 
 
 @pytest.mark.parametrize("recompute", RECOMPUTES)

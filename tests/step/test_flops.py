@@ -17,7 +17,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
 from perfmodel.step.flops import compute_time, hardware_flops, model_flops, utilization
 
-NONE, SELECTIVE, FULL = range(len(RECOMPUTES))
+NONE, SELECTIVE, FULL, OPERATIONS = range(len(RECOMPUTES))
 
 
 def test_a_step_passes_three_times_over_every_weight():
@@ -37,6 +37,13 @@ def test_selective_recomputation_repeats_attention_only():
     attention = 8 * 4 * 1024 * 1024 * 4 * 1024  # sequences, 4 tokens keys width, layers
     found = hardware_flops(question, Layout(x=1, y=1, z=1, data=1, recompute=SELECTIVE)) - model_flops(question)
     assert found == attention
+
+
+def test_recomputation_of_operations_repeats_half_of_the_products():
+    question = job(batch=8)
+    products = 8 * (question.model.block_flops(1024) - question.model.attention_flops(1024))
+    found = hardware_flops(question, Layout(x=1, y=1, z=1, data=1, recompute=OPERATIONS)) - model_flops(question)
+    assert found == 0.5 * products
 
 
 @pytest.mark.parametrize("recompute", [False, True])

@@ -68,9 +68,10 @@ def test_every_module_is_in_the_wheel(wheel):
 
 
 def test_profiles_are_inside_the_package(wheel):
-    assert sorted(name for name in wheel.namelist() if name.endswith(".yaml")) == [
-        f"perfmodel/machine_profiles/{name}" for name in PROFILES
-    ]
+    data = (f"perfmodel/{path.relative_to(ROOT / 'perfmodel')}" for path in ROOT.glob("perfmodel/**/*.yaml"))
+    assert sorted(name for name in wheel.namelist() if name.endswith(".yaml")) == sorted(
+        [*data, *(f"perfmodel/machine_profiles/{name}" for name in PROFILES)]
+    )
     assert PROFILES
 
 

@@ -41,7 +41,7 @@ _LEGEND = (
     "exposed = communication that computation does not hide; columns named by a collective: all of it, hidden or not. "
     "Weight cache: how long a weight gathered over Z is kept."
 )
-_MEMORY_COLOURS = ("c0", "c1", "c2", "c3", "c4", "c9", "c5", "c6", "c7", "c8")
+_MEMORY_COLOURS = ("c0", "c1", "c2", "c3", "c4", "c9", "c5", "c6", "c7", "c8", "c10")
 _MEMORY_SERIES = [
     Series(key, meaning, colour) for (key, meaning), colour in zip(MEMORY_TERMS.items(), _MEMORY_COLOURS, strict=True)
 ]
