@@ -106,7 +106,7 @@ class _Simulator:
         self.put("compute", SLOWED, self.mode.contention * lost)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
     """One pass of a layer unit, in order of execution; `turn`: the run of its block that it belongs to."""
 
@@ -177,7 +177,7 @@ def _steps(parts: tuple[BlockUnits, ...], mode: Mode) -> Iterator[_Step]:
     for block in parts:
         for run in range(block.repeat):
             turn = (block.name, run, "forward")
-            yield from (_Step(unit, "forward", float(unit.gather), turn=turn) for unit in block.units)
+            yield from (_Step(unit=unit, kind="forward", gather=float(unit.gather), turn=turn) for unit in block.units)
     for block in reversed(parts):
         for run in range(block.repeat):
             yield from _steps_back(block, mode, run)
@@ -188,10 +188,11 @@ def _steps_back(block: BlockUnits, mode: Mode, run: int) -> Iterator[_Step]:
     if block.checkpointed and float(mode.passes.full):
         for unit in block.units:
             again = float(mode.passes.gather_again * unit.gather)
-            yield _Step(unit, "recompute", again, turn=(block.name, run, "recompute"))
+            yield _Step(unit=unit, kind="recompute", gather=again, turn=(block.name, run, "recompute"))
     for unit in reversed(block.units):
         gather = float(mode.passes.gather_back * unit.gather) if block.checkpointed else 0.0
-        yield _Step(unit, "backward", gather, block.checkpointed, turn=(block.name, run, "backward"))
+        turn = (block.name, run, "backward")
+        yield _Step(unit=unit, kind="backward", gather=gather, checkpointed=block.checkpointed, turn=turn)
 
 
 def _forward(simulator: _Simulator, step: _Step) -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from perfmodel.errors import PerfmodelError, UsageError
+from perfmodel.frameworks import loading
 from perfmodel.machines import profiles
 from perfmodel.models.model import Transformer, closed_form_flops
 from perfmodel.parallel.axes import AXES
@@ -25,6 +26,9 @@ from perfmodel.validation.compare import model_of
 
 _LADDER = "overlap ladder"
 _FILE = "validation/data/published.csv"
+# What ran, where that is not AxoNN in Megatron-LM; Narayanan's and Korthikanti's runs state all that differs from it.
+_AS_RUN = ("batch time", _LADDER)  # whole steps, which ran with the framework's own micro-batch
+_FRAMEWORKS: Mapping[str, str] = {"nanoGPT": "axonn-nanogpt"}
 # For tables: what the error of each quantity refers to.
 UNITS: Mapping[str, str] = {
     "step_s": "s",
@@ -89,8 +93,10 @@ def predicted(row: Mapping[str, str], contention: float = CONTENTION) -> Publish
 
 
 @cache
-def _job_of(machine: str, model: str, sequence: int, batch: int, settings: tuple[tuple[str, Any], ...]) -> Job:
-    given = Settings(fidelity="full", **dict(settings))
+def _job_of(
+    machine: str, model: str, sequence: int, batch: int, framework: str, settings: tuple[tuple[str, Any], ...]
+) -> Job:
+    given = Settings(fidelity="full", framework=loading.load(framework), **dict(settings))
     return Job.of(
         model_of(model, sequence=sequence), profiles.load(machine), batch=batch, sequence=sequence, settings=given
     )
@@ -106,12 +112,15 @@ def _job(row: Mapping[str, str], overlap: str, contention: float) -> Job:
         ("bucket", 0.0),  # AxoNN sends each gradient by itself (axonn 0.2.0, sync_gradients: `vectorize` is not there)
         ("weight_bytes", float(row["weight_bytes"] or 2)),
     )
-    return _job_of(row["machine"], row["model"], int(row["sequence_length"]), int(row["batch_sequences"]), settings)
+    framework = _FRAMEWORKS.get(row["check"], "axonn")
+    sequence, batch = int(row["sequence_length"]), int(row["batch_sequences"])
+    return _job_of(row["machine"], row["model"], sequence, batch, framework, settings)
 
 
 def _best(job: Job, row: Mapping[str, str], fixed: tuple[tuple[str, int], ...]) -> tuple[Layout, float]:
     """The fastest layout with some axes fixed, and its seconds. A whole grid is taken as it is: it ran."""
-    micro_batch = int(row["micro_batch"]) if row["micro_batch"] else None
+    own = job.settings.framework.spread.micro_batch if row["check"].startswith(_AS_RUN) else None
+    micro_batch = int(row["micro_batch"]) if row["micro_batch"] else own
     recompute, cache = cast("Recompute", row["recompute"]), cast("WeightCache | None", row["weight_cache"] or None)
     if len(fixed) == len(AXES) and micro_batch:
         layout = Layout(

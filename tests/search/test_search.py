@@ -161,13 +161,13 @@ def test_selective_recomputation_is_tried_where_scores_are_kept():
 
 
 def test_the_shortfall_is_that_of_the_grid_that_comes_nearest():
-    question = job(where=machine(8, memory=2e9))
+    question = job(where=machine(8, memory=1.5e9))
     found = rank(question, Space(gpus=8, top=ALL))
     assert len(found) == 0
     assert found.shortfall is not None
-    lacking = memory_per_device(question, found.shortfall.layout).total - 2e9
+    lacking = memory_per_device(question, found.shortfall.layout).total - 1.5e9
     assert lacking == found.shortfall.missing
-    larger = job(where=machine(8, memory=2e9 + lacking))
+    larger = job(where=machine(8, memory=1.5e9 + lacking))
     assert rank(larger, Space(gpus=8, top=ALL)).feasible > 0
 
 

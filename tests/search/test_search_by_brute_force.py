@@ -96,7 +96,7 @@ def tables(question, tensor, z):
 
 def modes(question, space):
     """(recompute, cache) pairs: what is asked for, or those worth a try."""
-    for recompute, cache in product(RECOMPUTES, WEIGHT_CACHES):
+    for recompute, cache in product(RECOMPUTES[:3], WEIGHT_CACHES):  # what the project's own launcher has
         if space.recompute not in (None, recompute) or space.weight_cache not in (None, cache):
             continue
         if space.recompute is None and recompute == "selective" and question.settings.flash_attention:
