@@ -11,7 +11,8 @@ from perfmodel.units import Number, Seconds
 class Prediction:
     """Time and memory of one step; below full fidelity no sum contains `ring_latency` (see `traffic.per_step`).
 
-    `compute` and `utilization` are None at paper fidelity, which models no computation.
+    `compute` and `utilization` are None at paper fidelity, which models no computation. `least`: seconds that the bytes
+    of a step need on the link that is loaded most; None below full fidelity, where nothing overlaps.
     """
 
     communication: Communication
@@ -20,6 +21,7 @@ class Prediction:
     memory: Memory
     utilization: "Number | None"
     ring_latency: Seconds
+    least: "Seconds | None" = None
 
     @property
     def step(self) -> Seconds:

@@ -13,6 +13,7 @@ import numpy as np
 from perfmodel.costs.gemm import GemmRate
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout
+from perfmodel.parallel.passes import Passes
 from perfmodel.step.flops import hardware_flops, model_flops, utilization
 from perfmodel.step.prediction import Prediction
 from perfmodel.units import Flops, Number, Seconds, parse
@@ -26,7 +27,7 @@ class Throughput:
 
     `mfu` is MFU and `hfu` HFU, against the advertised dense peak; `gemm_utilization` is against
     the rate that large matrix products were measured to reach. `least`, `most`: seconds of a step if everything
-    overlapped, and if nothing did.
+    overlapped, links shared, and if nothing did.
     """
 
     tokens_per_second: Number
@@ -53,8 +54,8 @@ def throughput(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate)
         hardware_flops_per_second=hardware,
         mfu=share,
         hfu=share * (hardware / model),
-        gemm_utilization=hardware / (layout.gpus * rate.value),
-        lower_bound=np.maximum(compute, communication),
+        gemm_utilization=executed_flops(job, layout) / (step * layout.gpus * rate.value),
+        lower_bound=np.maximum(compute, communication if prediction.least is None else prediction.least),
         upper_bound=compute + communication,
     )
 
@@ -62,6 +63,19 @@ def throughput(job: Job, layout: Layout, prediction: Prediction, rate: GemmRate)
 def needed_flops(job: Job, layout: Layout) -> Flops:
     """FLOPs per step with recomputation, attention counted once: those of the same layout with Y = 1."""
     return hardware_flops(job, replace(layout, y=1))
+
+
+def executed_flops(job: Job, layout: Layout) -> Flops:
+    """FLOPs per step that kernels execute: a flash kernel computes the causal half of attention only.
+
+    MFU and HFU count the full square, as the field does; the share of the GEMM rate counts what is computed, as time
+    does, so that it never exceeds 1.
+    """
+    if not job.settings.flash_attention:
+        return needed_flops(job, layout)
+    modes = Passes.of(layout)
+    attention = (3.0 + modes.full + modes.selective) * job.batch * job.model.attention_flops(job.sequence)
+    return needed_flops(job, layout) - 0.5 * attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

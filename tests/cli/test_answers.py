@@ -36,7 +36,8 @@ ANSWERS = {
     "recommend with uncertainty": (
         perfmodel.recommend,
         MINE | {"batch": 64, "gpus": 16, "uncertainty": True, "overlap": ["data", "all-gather"], "host_time": 30e-6}
-        | {"contention": 0.2, "vocabulary_multiple": 0, "attention_kernel": "flash_1", "optimizer": "sgd", "weight_cache": "all"},
+        | {"contention": 0.2, "vocabulary_multiple": 0, "attention_kernel": "flash_1", "optimizer": "sgd"}
+        | {"weight_cache": "all"},
         {"overlap": "data,all-gather", "host_time": "30 us"},
     ),
     "recommend without memory": (
