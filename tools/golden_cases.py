@@ -58,7 +58,7 @@ _ONE_COMMAND = {
     " --bytes activations=4,weights=4,gradients=4,data-gradients=4",
     "recommend-no-overlap-csv": f"recommend {_5B} --gpus 32 --top 40 --overlap none --host-time '10 us' --format csv",
     "recommend-overlap-data-csv": f"recommend {_5B} --gpus 32 --top 40 --overlap data,all-gather --contention 0.5"
-    " --flash-version 1 --format csv",
+    " --attention-kernel flash_1 --format csv",
     "recommend-nothing-fits": "recommend --model gpt-640b --machine perlmutter --gpus 8 --batch 64",
     "recommend-no-such-model": "recommend --model gpt-5c --machine perlmutter --gpus 8 --batch 64",
     "recommend-wrong-option": "recommend --model gpt-5b --machine perlmutter --gpus 8 --batch 64 --fix q=4",

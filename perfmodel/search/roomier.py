@@ -2,7 +2,8 @@
 
 A search ranks by time alone. Predictions are not exact, and a grid that fills the memory may not run at all, so grids
 within a tolerance of one another are put in order of memory. Each grid is first shown with the micro-batch,
-recomputation and weight cache that need least memory within the same tolerance of its fastest.
+recomputation and weight cache that need least memory within the same tolerance of its fastest. Memory below what is
+comfortable counts as the same: nothing is gained by leaving more of it empty.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from perfmodel.step.predict import step_time
 from perfmodel.units import Array
 
 TOLERANCE = 0.02
+COMFORTABLE = 0.8  # share of a device's memory below which no published run is known to have run out unpredicted
 EXAMINED = 64  # fastest grids that are put in order
 
 # From some grids, every row that may be tried: (row's grid, rows).
@@ -29,8 +31,9 @@ def roomier(job: Job, layouts: Layout, expand: Expand, *, tolerance: float = TOL
         return layouts
     grid, rows = expand(layouts)
     time = np.broadcast_to(step_time(job, rows), grid.shape)
-    memory = np.broadcast_to(memory_per_device(job, rows).total, grid.shape)
-    fits = (memory <= capacity(job)) | job.settings.ignore_memory
+    held = np.broadcast_to(memory_per_device(job, rows).total, grid.shape)
+    fits = (held <= capacity(job)) | job.settings.ignore_memory
+    memory = np.maximum(held, COMFORTABLE * job.machine.device.memory.value)
     chosen = []
     for one in range(int(np.size(layouts.x))):
         mine = np.flatnonzero((grid == one) & fits)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import perfmodel
 from perfmodel.api import SearchOptions
-from perfmodel.parallel.option_values import overlaps
+from perfmodel.frameworks import loading
 from perfmodel.search import question as asked
 from perfmodel_cli import question as typed
 
@@ -113,16 +113,16 @@ def test_text_and_html_are_the_table_of_the_command(name, answers, command, monk
 
 
 def test_an_answer_in_a_window_is_as_wide_as_the_window(answers, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "104")
-    assert max(map(len, str(answers("recommend")).splitlines())) == 104
+    monkeypatch.setenv("COLUMNS", "116")
+    assert max(map(len, str(answers("recommend")).splitlines())) == 116
 
 
 def test_options_have_the_names_and_defaults_of_the_command_line():
     library = {field.name: field.default for field in dataclasses.fields(asked.Question)}
     for field in dataclasses.fields(typed.Question):
         ours, theirs = library[field.name], field.default
-        if field.name == "overlap":
-            theirs = overlaps(theirs, "--overlap")
+        if field.name == "framework":
+            ours = loading.load(ours or loading.DEFAULT).name
         assert ours == (theirs.value if isinstance(theirs, StrEnum) else theirs), field.name
     names = SearchOptions.__optional_keys__ | {"model", "machine", "batch"}
     assert names == {field.name for field in dataclasses.fields(typed.Question)} | {"fix", "max"}

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -80,7 +81,7 @@ def test_any_question_has_an_answer_with_a_grid_or_a_sentence(ask, words):
         return
     assert rows
     times = [float(row["step_time_s"]) for row in rows]
-    assert times == sorted(times)
+    assert all(later >= earlier / 1.0201 for earlier, later in pairwise(times))  # within 2 % the roomier goes first
     assert all(math.isfinite(seconds) and seconds >= 0 for seconds in times)
     devices = {math.prod(int(row[f"grid_{axis}"]) for axis in ("x", "y", "z", "data")) for row in rows}
     assert len(devices) == 1

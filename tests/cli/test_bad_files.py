@@ -130,27 +130,27 @@ def test_a_file_of_another_kind_is_refused(tmp_path, of_model):
 @pytest.mark.parametrize(
     ("body", "line", "complaint"),
     [
-        ("device:\n  memory: 40 GB/s [SMI]\n", 5, "'40 GB/s' is in B/s, wanted B"),
-        ("device:\n  memory: 40 [SMI]\n", 5, "'40' is in no unit, wanted B"),
-        ("device:\n  memory: 40 GX [SMI]\n", 5, "unknown unit 'GX'"),
-        ("device:\n  memory: -40 GB [SMI]\n", 5, "-40"),
-        ("device:\n  memory: lots [SMI]\n", 5, "'lots' is not a number with a unit"),
+        ("device:\n  memory: 40 GB/s [TORCH]\n", 5, "'40 GB/s' is in B/s, wanted B"),
+        ("device:\n  memory: 40 [TORCH]\n", 5, "'40' is in no unit, wanted B"),
+        ("device:\n  memory: 40 GX [TORCH]\n", 5, "unknown unit 'GX'"),
+        ("device:\n  memory: -40 GB [TORCH]\n", 5, "-40"),
+        ("device:\n  memory: lots [TORCH]\n", 5, "'lots' is not a number with a unit"),
         ("device:\n  memory: 40 GB\n", 5, "source"),
         ("device:\n  memory: 40 GB [NOBODY]\n", 5, "names the source NOBODY"),
         ("device:\n  memory: [40, GB]\n", 5, "list"),
-        ("device:\n  peak:\n    bf16: 312 TB/s [SMI]\n", 6, "wanted flop/s"),
-        ("device:\n  memory: 1e300 GB [SMI]\n", None, "device.memory|too large|at most"),
-        ("node:\n  devices: 0 [SMI]\n", 5, "greater than 0"),
-        ("node:\n  devices: 4.5 [SMI]\n", None, "devices"),
-        ("fabric:\n  efficiency: 1.3 [SMI]\n", None, "efficiency"),
-        ("fabric:\n  efficiency: 0 [SMI]\n", 5, "greater than 0"),
+        ("device:\n  peak:\n    bf16: 312 TB/s [TORCH]\n", 6, "wanted flop/s"),
+        ("device:\n  memory: 1e300 GB [TORCH]\n", None, "device.memory|too large|at most"),
+        ("node:\n  devices: 0 [TORCH]\n", 5, "greater than 0"),
+        ("node:\n  devices: 4.5 [TORCH]\n", None, "devices"),
+        ("fabric:\n  efficiency: 1.3 [TORCH]\n", None, "efficiency"),
+        ("fabric:\n  efficiency: 0 [TORCH]\n", 5, "greater than 0"),
         ("fabric:\n  topology: ring\n", 5, "'ring'"),
-        ("devise:\n  memory: 40 GB [SMI]\n", 4, r"unknown key devise \(did you mean device\?\)"),
-        ("device:\n  memroy: 40 GB [SMI]\n", 5, r"unknown key memroy \(did you mean memory"),
-        ("device:\n  memory: 40 GB [SMI]\n  memory: 80 GB [SMI]\n", 6, "memory is given twice"),
+        ("devise:\n  memory: 40 GB [TORCH]\n", 4, r"unknown key devise \(did you mean device\?\)"),
+        ("device:\n  memroy: 40 GB [TORCH]\n", 5, r"unknown key memroy \(did you mean memory"),
+        ("device:\n  memory: 40 GB [TORCH]\n  memory: 80 GB [TORCH]\n", 6, "memory is given twice"),
         ("device: many\n", 4, "wanted keys and values"),
-        ("network:\n  injection: 1 GB/s [SMI]\n", None, "injection"),
-        ("bandwidth:\n  between: 900 GB/s [SMI]\n", None, "between"),
+        ("network:\n  injection: 1 GB/s [TORCH]\n", None, "injection"),
+        ("bandwidth:\n  between: 900 GB/s [TORCH]\n", None, "between"),
     ],
 )
 def test_a_profile_with_an_impossible_figure_is_refused_with_its_line(profile, of_machine, body, line, complaint):
@@ -162,7 +162,7 @@ def test_a_profile_with_an_impossible_figure_is_refused_with_its_line(profile, o
 
 
 def test_all_problems_of_a_profile_are_told_at_once(profile, of_machine):
-    path = profile(BASE + "device:\n  memory: 40 GB/s [SMI]\n  memory_bandwidth: x [SMI]\n  nmae: y\nfabrik: {}\n")
+    path = profile(BASE + "device:\n  memory: 40 GB/s [TORCH]\n  memory_bandwidth: x [TORCH]\n  nmae: y\nfabrik: {}\n")
     lines = [int(problem.removeprefix(f"{path}:").split(":")[0]) for problem in of_machine(path)]
     assert sorted(lines) == [5, 6, 7, 8]
 

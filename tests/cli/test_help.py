@@ -12,10 +12,11 @@ COMMANDS = [
     ("validate",), ("run",), ("dryrun",), ("calibrate",), ("report",),
     ("machines", "list"), ("machines", "show"), ("machines", "check"),
     ("machines", "new"), ("machines", "import"), ("models", "list"), ("models", "show"),
+    ("frameworks", "list"), ("frameworks", "show"),
 ]  # fmt: skip
 ON_RANKS = {("machines", "measure")}  # its example takes minutes; tests/launch/test_measure.py runs it
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-GROUPS = [(), ("machines",), ("models",)]
+GROUPS = [(), ("machines",), ("models",), ("frameworks",)]
 
 
 def helped(run, words):
@@ -38,7 +39,7 @@ def test_all_commands_are_known_here(run):
         for group in GROUPS
         for found in re.findall(r"^  (\w+) ", helped(run, group).split("Commands:\n")[1], re.MULTILINE)
     }
-    assert listed - {("machines",), ("models",)} == set(COMMANDS) | ON_RANKS
+    assert listed - set(GROUPS) == set(COMMANDS) | ON_RANKS
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -114,7 +114,7 @@ def test_results_are_ranked_by_step_time_and_no_grid_comes_twice(record):
     assert results
     assert [result["rank"] for result in results] == list(range(1, len(results) + 1))
     times = [result["step_time_s"] for result in results]
-    assert all(later >= earlier * (1 - 2**-29) for earlier, later in pairwise(times))  # ties may differ by rounding
+    assert all(later >= earlier / 1.0201 for earlier, later in pairwise(times))  # within 2 % the roomier goes first
     assert len({tuple(result["grid"].values()) for result in results}) == len(results)
 
 
@@ -122,7 +122,7 @@ def test_a_step_is_compute_and_exposed_communication(record, close):
     for result in record["results"]:
         exposed = result["exposed_communication_time_s"]
         assert close(result["step_time_s"], (result["compute_time_s"] or 0) + exposed)
-        assert 0 <= exposed <= result["communication_time_s"]
+        assert 0 <= exposed <= result["communication_time_s"] * (1 + 1e-12)
         assert (result["compute_time_s"] is None) == (record["fidelity"] == "paper")
 
 

@@ -86,7 +86,8 @@ def test_any_is_the_fastest_of_all_choices(recommend, option, choices):
     fixed = [by_grid(recommend(top=EVERYTHING, **{option: choice})) for choice in choices]
     for grid, result in best.items():
         times = [record[grid]["step_time_s"] for record in fixed if grid in record]
-        assert result["step_time_s"] == min(times)
+        assert result["step_time_s"] <= 1.02 * min(times)  # the roomier one goes first within this
+        assert result["step_time_s"] >= 0.98 * min(times)
 
 
 @pytest.mark.parametrize("recompute", ["none", "selective", "full"])
@@ -164,14 +165,14 @@ def test_without_flash_attention_scores_take_memory_and_at_flat_fidelity_nothing
     more = stored["memory_terms_B"]["activations"] - flash["memory_terms_B"]["activations"]
     # What the softmax gives is a square of the sequence for each head, two bytes each; flash keeps a row's sum alone.
     assert more == pytest.approx(layers * heads // 2 * sequence**2 * 2, rel=2e-3)
-    assert same_but(flash, stored, "memory_B", "memory_terms_B")
+    assert same_but(flash, stored, "memory_B", "memory_terms_B", "memory_risk", "gemm_rate_utilization")
 
 
 def test_dropout_masks_take_memory_and_at_flat_fidelity_nothing_else(recommend):
     asked = ONE_WAY | {"fidelity": "flat"}
     (without,), (masks,) = (recommend(**asked, **more)["results"] for more in ({}, {"dropout": True}))
     assert masks["memory_terms_B"]["activations"] > without["memory_terms_B"]["activations"]
-    assert same_but(without, masks, "memory_B", "memory_terms_B")
+    assert same_but(without, masks, "memory_B", "memory_terms_B", "memory_risk")
 
 
 @pytest.mark.parametrize("option", ["no_flash_attention", "dropout"])
