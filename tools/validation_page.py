@@ -23,7 +23,7 @@ from page_tables import table
 from perfmodel.machines import profiles
 from perfmodel.parallel.settings import HOST_TIME, Settings
 from perfmodel.units import parse
-from perfmodel.validation import calibrated_profile, calibration, compare, published, records
+from perfmodel.validation import calibrated_profile, calibration, compare, published, records, step_records, step_scores
 from perfmodel.validation.compare import Comparison
 from perfmodel.validation.measured_steps import COLUMNS, MeasuredStep, Reading
 from perfmodel.validation.published import ContentionFit, Published
@@ -31,7 +31,7 @@ from perfmodel.validation.scores import Sizes
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
 FOLDER = "PERFMODEL_MEASURED"
-_BLOCK = re.compile(r"<!-- (columns|published|figures|measured|loop) -->\n.*?<!-- end -->", re.DOTALL)
+_BLOCK = re.compile(r"<!-- (columns|published|figures|measured|loop|steps) -->\n.*?<!-- end -->", re.DOTALL)
 _FULL = Settings(fidelity="full")
 _LITGPT = "as the authors' LitGPT runs by default: weights gathered in fp32, one sequence at a time"
 _FITTED = [parse(f"{time} us", "s") for time in range(30, 61)]
@@ -261,6 +261,43 @@ def figures() -> str:
     return table(heads, rows)
 
 
+def step_sets(folder: Path) -> str:
+    """Scores of each set of published steps, and over all of them; with the traits of frameworks and without."""
+    files = step_scores.files([str(folder)])
+    own = step_records.steps_record(*step_scores.scored(files))
+    plain = step_records.steps_record(*step_scores.scored(files, "perfmodel"))
+    without = {one["set"]: one["mean_error"] for one in plain["sets"]}
+    heads = [
+        "set", "rows", "refused", "mean error", "as our launcher", "bias", "worst", "one factor", "Spearman", "regret",
+        "memory", "ran", "ran out",
+    ]  # fmt: skip
+    rows = [
+        [
+            one["set"], str(one["rows"]), str(one["refused"]), _percent(one["mean_error"]),
+            _percent(without[one["set"]]), _percent(one["bias"]), _percent(one["worst"]),
+            _percent(one["with_one_factor"]), _plain(one["spearman"]), _plain(one["regret"]),
+            _percent(one["memory_error"]), _percent(one["ran_called_right"]), _percent(one["ran_out_called_right"]),
+        ]
+        for one in own["sets"]
+        if one["rows"] or one["memory_rows"]
+    ]  # fmt: skip
+    today = datetime.now(tz=UTC).date()
+    over = (
+        f"Recorded on {today}. Mean over sets {_percent(own['mean_error'])}, bias {_percent(own['bias'])}; as our own "
+        f"launcher {_percent(plain['mean_error'])}. Likely ranges, each set left out: {_percent(own['coverage'])} of runs "
+        f"inside (nominal 90 %), median width {own['median_width']:.2f}."
+    )
+    return f"{over}\n\n{table(heads, rows)}"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
 def page(folder: Path | None = None) -> str:
     """The page as it is now; its measured part is renewed only where there is a folder to renew it from."""
 
@@ -275,6 +312,8 @@ def page(folder: Path | None = None) -> str:
             return f"<!-- {found[1]} -->\n{made[found[1]]()}\n<!-- end -->"
         if folder is None:
             return found[0]
+        if found[1] == "steps":
+            return f"<!-- steps -->\n{step_sets(folder / 'steps')}\n<!-- end -->"
         today = datetime.now(tz=UTC).date()
         return f"<!-- measured -->\nRecorded on {today}.\n\n{targets(measured_targets(folder))}\n<!-- end -->"
 
