@@ -12,6 +12,7 @@ from perfmodel.frameworks import loading, records
 from perfmodel.units import show
 
 PAGE = Path(__file__).parents[1] / "docs" / "frameworks.md"
+_HEADS = ("axes", "sharded over data", "sequence parallel", "uneven shards", "kernels", "hidden")
 _SIZES = ("held.context", "held.communicator", "overlapping.bucket", "overlapping.bucket_per_rank")
 
 

@@ -284,8 +284,8 @@ def step_sets(folder: Path) -> str:
     today = datetime.now(tz=UTC).date()
     over = (
         f"Recorded on {today}. Mean over sets {_percent(own['mean_error'])}, bias {_percent(own['bias'])}; as our own "
-        f"launcher {_percent(plain['mean_error'])}. Likely ranges, each set left out: {_percent(own['coverage'])} of runs "
-        f"inside (nominal 90 %), median width {own['median_width']:.2f}."
+        f"launcher {_percent(plain['mean_error'])}. Likely ranges, each set left out: {_percent(own['coverage'])} of "
+        f"runs inside (nominal 90 %), median width {own['median_width']:.2f}."
     )
     return f"{over}\n\n{table(heads, rows)}"
 

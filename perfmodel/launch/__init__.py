@@ -7,5 +7,6 @@ The only package of the project that imports torch (`pip install 'perfmodel[laun
 X, Y, Z are the paper's: a normal linear layer splits its inputs over Y and its outputs over X, Z shards every weight
 once more and, with data, splits the batch. AxoNN calls X row (`G_intra_r`), Y column, Z depth.
 
-It may import the rooms search, step, memory, traffic, parallel, logs, costs, models, machines and frameworks, and the base modules.
+It may import the rooms search, step, memory, traffic, parallel, logs, costs, models, machines and
+frameworks, and the base modules.
 """
