@@ -20,14 +20,15 @@ from perfmodel.machines.machine import Machine
 from perfmodel.models.model import Model
 from perfmodel.parallel import option_values
 from perfmodel.parallel.choices import Recompute, WeightCache
+from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout, parse_grid
 from perfmodel.search import answer_records, scaling
 from perfmodel.search import explain as explaining
 from perfmodel.search.question import Question, device_count, machine_of, model_of, scaled_batch
 from perfmodel.search.recommend import answer
 from perfmodel.validation import compare as comparing
+from perfmodel.validation import level, step_files
 from perfmodel.validation import records as measured_records
-from perfmodel.validation import step_files
 from perfmodel.validation.measured_steps import Reading
 
 ModelLike: TypeAlias = str | Path | Model
@@ -76,15 +77,17 @@ def recommend(
     top: int = 10,
     tokens: int | str | None = None,
     uncertainty: bool = False,
+    measured: Measured | None = None,
     **options: Unpack[SearchOptions],
 ) -> Recommendation:
     """Rank all grids of a number of GPUs (or whole nodes) by step time; `batch` is in sequences, for all GPUs together.
 
-    `tokens`: the size of a training, such as "300B". `uncertainty`: how certain the order is.
+    `tokens`: the size of a training, such as "300B". `uncertainty`: how certain the order is. `measured`: steps on the
+    same machine, which set the level of predictions.
     """
     question = _question(model, machine, batch, options, SearchOptions)
     wanted = None if tokens is None else option_values.tokens(tokens, "tokens")
-    job = question.job()
+    job = _leveled(question.job(), measured)
     space = question.space(device_count(job.machine, gpus, nodes), top)
     ranking, beside = answer(job, space, wanted, uncertain=uncertainty)
     return Recommendation(command="recommend", record=answer_records.ranking_record(ranking, beside), ranking=ranking)
@@ -110,13 +113,17 @@ def sweep(
     gpus: Iterable[int] | str,
     batch: int | None = None,
     batch_per_gpu: float | None = None,
+    measured: Measured | None = None,
     **options: Unpack[SearchOptions],
 ) -> Answer:
-    """The best grid of each count of GPUs, with the same batch (strong scaling) or the same batch per GPU (weak)."""
+    """The best grid of each count of GPUs, with the same batch (strong scaling) or the same batch per GPU (weak).
+
+    `measured`: steps on the same machine, which set the level of predictions.
+    """
     counts = option_values.devices(gpus, "gpus")
     wanted = scaled_batch(batch, batch_per_gpu)
     question = _question(model, machine, wanted.any_of(counts), options, SearchOptions)
-    job = question.job()
+    job = _leveled(question.job(), measured)
     found = scaling.answered(list(scaling.points(job, question.space(counts[0], 1), counts, wanted)))
     return Answer(command="sweep", record=answer_records.sweep_record(job, wanted, found))
 
@@ -206,6 +213,11 @@ def _question(
         if name not in names:
             raise UsageError(f"no option is called {name!r} ({nearest(name, names)})")
     return Question(model=model, machine=machine, batch=batch, **options)
+
+
+def _leveled(job: Job, measured: Measured | None) -> Job:
+    """The job at the level of measured steps, if there are any."""
+    return job if measured is None else level.at_level(job, _reading(measured, None, None)[0])
 
 
 def _reading(

@@ -47,6 +47,7 @@ class Search:
     top: options.Top = 10
     limits: AxisLimits
     tokens: options.Tokens = ""
+    measured: options.Measured = ""
     uncertainty: options.Doubt = False
 
     def training_tokens(self) -> int | None:

@@ -68,10 +68,7 @@ Gpus = Annotated[int | None, typer.Option("--gpus", help="Devices in all (a GCD 
 Nodes = Annotated[int | None, typer.Option("--nodes", help="Whole nodes, instead of --gpus.")]
 Batch = Annotated[int, typer.Option("--batch", help="Sequences per step, all devices together.")]
 Sequence = Annotated[int | None, typer.Option("--seq", help="Tokens per sequence [default: the model's].")]
-MicroBatch = Annotated[
-    str | None,
-    typer.Option("--micro-batch", help="Sequences per device at once, or any [default: the framework's, else any]."),
-]
+MicroBatch = Annotated[str, typer.Option("--micro-batch", help="Sequences per device at once, or any.")]
 Recompute = Annotated[RecomputeChoice, typer.Option("--recompute", help="Activations recomputed in the backward pass.")]
 WeightCache = Annotated[
     CacheChoice,
@@ -113,8 +110,10 @@ VocabularyMultiple = Annotated[
     ),
 ]
 FrameworkName = Annotated[
-    str,
-    typer.Option("--framework", help="Framework that trains, by name or path of a .yaml file: perfmodel frameworks."),
+    str | None,
+    typer.Option(
+        "--framework", help="Framework that trains, by name or path of a .yaml file [default: our own launcher]."
+    ),
 ]
 OverlapNames = Annotated[
     str | None,

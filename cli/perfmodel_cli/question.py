@@ -25,7 +25,7 @@ class Question:
     machine: options.MachineName
     batch: options.Batch
     seq: options.Sequence = None
-    micro_batch: options.MicroBatch = None
+    micro_batch: options.MicroBatch = "any"
     recompute: options.Recompute = options.RecomputeChoice.any
     weight_cache: options.WeightCache = options.CacheChoice.any
     placement: options.Placement = options.PlacementChoice.axonn
@@ -35,7 +35,7 @@ class Question:
     dropout: options.Dropout = False
     bytes: options.ElementBytes = ""
     vocabulary_multiple: options.VocabularyMultiple = 128
-    framework: options.FrameworkName = "perfmodel"
+    framework: options.FrameworkName = None
     overlap: options.OverlapNames = None
     attention_kernel: options.AttentionKernel = None
     tuned_products: options.TunedProducts = True
@@ -44,16 +44,23 @@ class Question:
     ignore_memory: options.IgnoreMemory = False
     memory_margin: options.MemoryMargin = 0.07
 
-    def job(self, limits: AxisLimits | None = None) -> "Job":
-        """The job, its files read."""
+    def job(self, limits: AxisLimits | None = None, measured: str = "") -> "Job":
+        """The job, its files read; `measured`: a file of steps that set the level of predictions."""
         keep_freed_memory()
-        return self._put(**({"fix": limits.fix, "max": limits.maximum} if limits else {})).job()
+        job = self.put(**({"fix": limits.fix, "max": limits.maximum} if limits else {})).job()
+        if not measured:
+            return job
+        from pathlib import Path
+
+        from perfmodel.validation import level, step_files
+
+        return level.at_level(job, step_files.read(Path(measured)))
 
     def space(self, gpus: int, top: int) -> "Space":
         """What is searched."""
-        return self._put().space(gpus, top)
+        return self.put().space(gpus, top)
 
-    def _put(self, **limits: Any) -> "search.question.Question":
+    def put(self, **limits: Any) -> "search.question.Question":
         """The same question as a record of the library."""
         from perfmodel.search import question
 

@@ -32,8 +32,8 @@ class Spread:
     or refused. `sequence_parallel`: hidden states between layers are split over X, along the sequence. `vocabulary`:
     tables are split over X and Y, or every rank of these keeps the whole. `shards_over_data`: what ranks of the data
     axis do not all keep: nothing, the optimizer's states (ZeRO-1), gradients too (ZeRO-2). `shard_ranks`: over how many
-    ranks of data that is sharded at most; none for all. `micro_batch`: sequences per rank and micro-step unless asked
-    otherwise.
+    ranks of data that is sharded at most; none for all. `micro_batch`: sequences per rank and micro-step that it
+    runs by default; published runs are predicted with it, and searches try others too.
     """
 
     source: str

@@ -26,13 +26,14 @@ _TWICE: tuple[tuple[Recompute, WeightCache], ...] = (("none", "none"), ("full", 
 class Framework:
     """One framework, with the sources of what is stated about it.
 
-    `orders`: how it numbers ranks, neighbours first. `program`: what each rank starts by default. `needs`: what
-    --arguments must say, since no flag made here can. `vendors`: makers of the devices on which it is known to run.
-    `modes`: recomputations and weight caches that it supports, empty for all. `sees_node`: every rank must see all
-    devices of its node, and more than one.
+    `traits`: the framework of `perfmodel.frameworks` whose traits it has. `orders`: how it numbers ranks, neighbours
+    first. `program`: what each rank starts by default. `needs`: what --arguments must say, since no flag made here can.
+    `vendors`: makers of the devices on which it is known to run. `modes`: recomputations and weight caches that it
+    supports, empty for all. `sees_node`: every rank must see all devices of its node, and more than one.
     """
 
     name: str
+    traits: str
     source: str
     orders: tuple[Placement, ...]
     program: tuple[str, ...]
@@ -193,6 +194,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
     for one in (
         Framework(
             name="perfmodel",
+            traits="perfmodel",
             source="perfmodel run --help",
             orders=(AXONN, PAPER),
             program=("perfmodel",),
@@ -201,6 +203,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="axonn-nanogpt",
+            traits="axonn-nanogpt",
             source="axonn-ai/nanoGPT commit 59cc1f0, train_pm.py and config/train_gpt_neox_20B.py",
             orders=(_COLUMN_FIRST,),
             program=("python", "-u", "train_pm.py"),
@@ -209,6 +212,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="megatron-axonn",
+            traits="axonn",
             source=(
                 "axonn-ai/Megatron-AxoNN commit 064236e, arguments.py and pretrain_gpt.py; 728f2fb, data_samplers.py"
             ),
@@ -219,6 +223,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="litgpt-axonn",
+            traits="litgpt",
             source="axonn-ai/litgpt commit b5596e9, litgpt/finetune/full.py and run.sh",
             orders=(_COLUMN_FIRST,),
             program=("python", "-u", "-m", "litgpt", "finetune_full"),
@@ -229,6 +234,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="torchtitan",
+            traits="torchtitan",
             source=(
                 "pytorch/torchtitan commit 000204a, config/job_config.py and train.py; "
                 "018740b, models/llama3/infra; 0.3.0"
@@ -242,6 +248,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="megatron-lm",
+            traits="megatron-lm",
             source="NVIDIA/Megatron-LM commit 000c4ac, megatron/training/arguments.py; 00caa53, core/distributed/fsdp",
             orders=(_ROW_FIRST,),
             program=("python", "-u", "pretrain_gpt.py"),
@@ -250,6 +257,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
         ),
         Framework(
             name="deepspeed",
+            traits="deepspeed",
             source=(
                 "microsoft/DeepSpeed commits 03dc2b9, 0102dcd and 03aecee, "
                 "config.py and others in deepspeed/runtime/zero"

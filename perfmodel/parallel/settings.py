@@ -51,7 +51,7 @@ class Settings:
     the allocator reserves beyond what is allocated; `logit_bytes`: per logit at the peak of the loss.
     `kernels`: how they are built; `gaps`: share of their time that a step takes besides.
     `memory_margin`: share of a device's memory that no plan may use. `level`: factor on the step at full fidelity, from
-    steps that the user measured.
+    `level_rows` steps that the user measured.
 
     At full fidelity: `overlap`, what overlaps computation; `contention`, seconds lost per second of overlap, from 0
     (nothing is lost) to 1 (nothing is gained); `host_time`, seconds to issue a kernel. The last two come from the
@@ -92,6 +92,7 @@ class Settings:
     ignore_memory: bool = False
     memory_margin: float = 0.0
     level: float = 1.0
+    level_rows: int = 0
     fixed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     maximum: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -175,7 +175,7 @@ def _equation(collective: Collective, layer: Linear | None, job: Job, layout: La
         return "group of 1: nothing to send"
     number = _EQUATIONS.get(collective.term, "")
     ring = f"{'2 * ' if collective.operation == 'all-reduce' else ''}{size - 1}/{size}"
-    buffer = _buffer(collective.term, layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
+    buffer = _buffer(_shape_of(collective, layer), layer, job, layout) if layer else f"{float(collective.buffer):.6g} B"
     rate = show(float(collective.link.bandwidth), "B/s")
     if isinstance(collective.link, ProtocolLink):
         way = _way(collective, collective.link)
@@ -190,6 +190,15 @@ def _way(collective: Collective, link: ProtocolLink) -> str:
     if any(held.measures(collective.operation, size) for held in link.measured):
         return _MEASURED
     return nccl.choice(collective.operation, size, link.route)
+
+
+def _shape_of(collective: Collective, layer: Linear) -> str:
+    """The term whose shape a buffer has. Gathers along the sequence have that of what the other pass reduces."""
+    if collective.operation == "all-gather" and collective.term == "forward_reduce" and not layer.transposed:
+        return "backward_reduce"
+    if collective.operation == "all-gather" and collective.term == "backward_reduce" and layer.transposed:
+        return "forward_reduce"
+    return collective.term
 
 
 def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
@@ -208,6 +217,7 @@ def _buffer(term: str, layer: Linear, job: Job, layout: Layout) -> str:
         "forward_reduce": f"{rows} * {layer.outputs} / {gx} * {s.activation_bytes:g} B",
         "backward_reduce": f"{rows} * {layer.inputs} / {gy} * {s.activation_bytes:g} B",
         "data_reduce": f"{weight} / ({gx} * {gy} * {layout.z}) * {s.sent_gradient_bytes:g} B",
+        "update_gather": f"{weight} / ({gx} * {gy} * {layout.z}) * {s.weight_bytes:g} B",
     }
     return shapes[term]
 

@@ -21,6 +21,7 @@ from math import exp, log, sqrt
 from perfmodel.parallel.job import Job
 
 _FILE = "search/data/evidence.csv"
+OWN = "your own measurement"
 _NORMAL = 1.645  # 5th and 95th percentile of a normal distribution
 
 
@@ -47,10 +48,10 @@ class Likely:
     rows: int
     of: str
 
-    def measured(self, scatter: float) -> "Likely":
-        """Around predictions whose level one's own measurement has set: both scatter around the set's mean."""
-        half = exp(_NORMAL * scatter * sqrt(2))
-        return Likely(low=1 / half, high=half, centre=1.0, sets=1, rows=1, of="your own measurement")
+    def measured(self, scatter: float, rows: int) -> "Likely":
+        """Around predictions whose level `rows` steps of one's own have set: both scatter around the set's mean."""
+        half = exp(_NORMAL * scatter * sqrt(1 + 1 / rows))
+        return Likely(low=1 / half, high=half, centre=1.0, sets=1, rows=rows, of=OWN)
 
 
 @cache
@@ -115,7 +116,8 @@ def likely(framework: str, device: str, among: Sequence[Evidence] | None = None)
 def likely_of(job: Job) -> Likely:
     """The likely range of a job's steps; narrower where a step that the user measured sets the level."""
     found = likely(job.settings.framework.name, job.machine.device.name)
-    return found.measured(within(evidence())) if job.settings.level != 1 else found
+    rows = job.settings.level_rows
+    return found.measured(within(evidence()), rows) if rows else found
 
 
 def within(sets: Sequence[Evidence]) -> float:

@@ -52,7 +52,7 @@ class Question:
     machine: str | Path | Machine
     batch: int
     seq: int | None = None
-    micro_batch: int | str | None = None
+    micro_batch: int | str = _ANY
     recompute: str = _ANY
     weight_cache: str = _ANY
     placement: str = "axonn"
@@ -86,18 +86,12 @@ class Question:
         return Space(
             gpus=gpus,
             placements=NAMED_PLACEMENTS[self._chosen("placement", NAMED_PLACEMENTS)],
-            micro_batch=self._micro_batch(),
+            micro_batch=count_or_any(self.micro_batch, self.spelled("micro_batch")),
             recompute=self._unless_any("recompute", RECOMPUTES),
             weight_cache=self._unless_any("weight_cache", WEIGHT_CACHES),
             top=whole(top, self.spelled("top")),
             tolerance=TOLERANCE if self.fidelity == "full" else 0.0,
         )
-
-    def _micro_batch(self) -> int | None:
-        """As asked, else the framework's; None for any."""
-        if self.micro_batch is None:
-            return framework_of(self.framework).spread.micro_batch
-        return count_or_any(self.micro_batch, self.spelled("micro_batch"))
 
     def _settings(self) -> Settings:
         sizes: dict[str, Any] = assignments(self.bytes, tuple(_BYTES), self.spelled("bytes"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from perfmodel import models
 from perfmodel.errors import PerfmodelError
+from perfmodel.frameworks import loading
 from perfmodel.machines import profiles
 from perfmodel.machines.allocation import count_problem
 from perfmodel.machines.machine import Dtype, DtypeRates, Machine
@@ -159,12 +160,13 @@ def _check_count(machine: Machine, gpus: int) -> None:
 def _key(row: MeasuredStep) -> tuple[object, ...]:
     """What all rows of a job have in common."""
     shape = row.model, row.scale_layers, row.scale_hidden, row.sequence, row.batch
-    return row.machine, *shape, row.dtype, row.attention, row.dropout, row.optimizer, row.overlap
+    return row.machine, *shape, row.dtype, row.framework, row.attention, row.dropout, row.optimizer, row.overlap
 
 
 def _job(row: MeasuredStep, machine: Machine, model: Model, base: Settings) -> Job:
     settings = replace(
         base,
+        framework=loading.load(row.framework) if row.framework else base.framework,
         flash_attention=row.attention != "materialized",
         attention_kernel="flash_1" if row.attention == "flash-1" else base.attention_kernel,
         dropout=row.dropout,

@@ -40,6 +40,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "recompute": "none, selective or full; empty: what is predicted to be fastest",
         "weight_cache": "none, forward or all; empty: weights are gathered for the forward and the backward pass",
         "dtype": "bf16, fp16 or fp32; empty: what the machine trains in",
+        "framework": "that trained, by name or path of a .yaml file; empty: perfmodel",
         "attention": "flash (FlashAttention-2), flash-1 (the first) or materialized; empty: flash",
         "dropout": "yes or no; empty: no",
         "overlap": f"beside computation: of {', '.join(OVERLAPS)}, joined by +; none; empty: the first three",
@@ -93,6 +94,7 @@ class MeasuredStep:
     recompute: str | None
     weight_cache: str | None
     dtype: Dtype | None
+    framework: str
     attention: str
     dropout: bool
     optimizer: str
@@ -169,6 +171,7 @@ def row_of(line: int, values: Mapping[str, str], *, same_as: int, timed: tuple[T
         recompute=_recompute(values),
         weight_cache=_choice(values, "weight_cache", WEIGHT_CACHES),
         dtype=cast("Dtype | None", values.get("dtype") or None),
+        framework=values.get("framework", ""),
         attention=_choice(values, "attention", ("flash", "flash-1", "materialized")) or "flash",
         dropout=_boolean(values, "dropout"),
         optimizer=_choice(values, "optimizer", tuple(OPTIMIZERS)) or "adamw",

@@ -15,7 +15,6 @@ from rich.console import Console
 
 import perfmodel
 from perfmodel.api import SearchOptions
-from perfmodel.frameworks import loading
 from perfmodel.search import question as asked
 from perfmodel_cli import question as typed
 
@@ -121,8 +120,6 @@ def test_options_have_the_names_and_defaults_of_the_command_line():
     library = {field.name: field.default for field in dataclasses.fields(asked.Question)}
     for field in dataclasses.fields(typed.Question):
         ours, theirs = library[field.name], field.default
-        if field.name == "framework":
-            ours = loading.load(ours or loading.DEFAULT).name
         assert ours == (theirs.value if isinstance(theirs, StrEnum) else theirs), field.name
     names = SearchOptions.__optional_keys__ | {"model", "machine", "batch"}
     assert names == {field.name for field in dataclasses.fields(typed.Question)} | {"fix", "max"}

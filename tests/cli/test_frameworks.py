@@ -48,3 +48,13 @@ def test_a_file_without_a_row_to_predict_is_no_answer(run, tmp_path):
     found = run("validate", "--steps", str(path))
     assert found.code == 1
     assert "no row can be predicted: pipeline" in found.err
+
+
+@pytest.mark.parametrize("framework", loading.names())
+def test_a_grid_of_every_framework_is_explained_term_by_term(run, framework):
+    asked = ("--model", "llama-2-7b", "--machine", "dgx-a100", "--batch", "64", "--framework", framework)
+    best = json.loads(run("recommend", *asked, "--gpus", "16", "--format", "json").out)["results"][0]
+    grid = "x".join(str(size) for size in best["grid"].values())
+    found = json.loads(run("explain", *asked, "--grid", grid, "--format", "json").out)
+    summed = sum(one["time_s"] for one in found["collectives"])
+    assert summed == pytest.approx(found["communication_time_s"], rel=1e-9)

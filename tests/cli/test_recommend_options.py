@@ -245,3 +245,17 @@ def test_twice_the_batch_takes_twice_the_arithmetic(recommend, fidelity, least):
     assert (fidelity == "full") == (two["compute_time_s"] < 2 * one["compute_time_s"] * (1 - 1e-6))
     assert two["communication_s"]["data_reduce"] == one["communication_s"]["data_reduce"]
     assert two["accumulation_steps"] == 2 * one["accumulation_steps"]
+
+
+def test_a_measured_step_sets_the_level_and_narrows_the_range(recommend, tmp_path):
+    asked = {"gpus": 8, "batch": 64, "micro_batch": 4, "recompute": "full", "weight_cache": "forward"}
+    plain = recommend(**asked)
+    best = plain["results"][0]
+    grid, seconds = ",".join(map(str, best["grid"].values())), 1.3 * best["step_time_s"]
+    path = tmp_path / "mine.csv"
+    head = "machine,model,sequence_length,x,y,z,data,batch_sequences,micro_batch,recompute,weight_cache,step_time_s"
+    path.write_text(f"{head}\nperlmutter,gpt-5b,2048,{grid},64,4,full,forward,{seconds!r}\n", encoding="utf-8")
+    leveled = recommend(**asked, measured=path)
+    assert leveled["results"][0]["step_time_s"] == pytest.approx(seconds)
+    assert leveled["likely"]["of"] == "your own measurement"
+    assert leveled["likely"]["high"] / leveled["likely"]["low"] < plain["likely"]["high"] / plain["likely"]["low"]

@@ -42,7 +42,8 @@ def test_the_nearest_evidence_counts():
 
 def test_a_measurement_of_ones_own_narrows_the_range():
     found = likely("f", "d", sets(0.0, 0.1, 0.4))
-    own = found.measured(within(sets(0.0, 0.1, 0.4)))
+    own, several = (found.measured(within(sets(0.0, 0.1, 0.4)), rows) for rows in (1, 10))
+    assert several.high / several.low < own.high / own.low
     assert own.low < 1 < own.high
     assert own.high / own.low < found.high / found.low
 

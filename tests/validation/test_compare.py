@@ -232,3 +232,14 @@ def test_slowed_computation_is_what_overlap_takes_from_it():
     prediction = predict(job, layout)
     assert job.settings.overlap == AXONN_OVERLAPS
     assert float(prediction.compute) < published.slowed_computation(job, prediction) < float(prediction.step)
+
+
+def test_a_row_may_name_its_framework(read):
+    head = "machine,model,sequence_length,gpus,tp,dp,batch_sequences,micro_batch,recompute,framework,step_time_s"
+    plain, other = (
+        compare.compare(read(f"dgx-a100,llama-2-7b,4096,8,2,4,64,1,full,{name},9", heads=head)).rows[0]
+        for name in ("", "megatron-lm")
+    )
+    assert plain.job.settings.framework.name == "perfmodel"
+    assert other.job.settings.framework.name == "megatron-lm"
+    assert other.predicted < plain.predicted  # its norms and gates are fused

@@ -1,8 +1,8 @@
 """The options of `perfmodel job`, and what they ask for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from perfmodel_cli.option_groups import DeviceCount, StepCounts
 from perfmodel_cli.question import Question
 
 if TYPE_CHECKING:
+    from perfmodel import search
     from perfmodel.jobscripts.build import Allocation
     from perfmodel.jobscripts.flags import Plan
     from perfmodel.machines.machine import Machine
@@ -75,6 +76,12 @@ class JobQuestion(Question):
     ] = ModeChoice.one
     results: Annotated[str, typer.Option("--results", help="File for the measurements [default: NAME.jsonl].")] = ""
     compare: Annotated[bool, typer.Option("--compare", help="End with predictions against measurements.")] = False
+
+    def put(self, **limits: Any) -> "search.question.Question":
+        """The question with the launcher's own traits, unless a framework is asked for."""
+        from perfmodel.jobscripts.frameworks import FRAMEWORKS
+
+        return replace(Question.put(self, **limits), framework=self.framework or FRAMEWORKS[self.launcher.value].traits)
 
     def layouts(self) -> "tuple[list[Layout], list[str]]":
         """The grids with their best settings, and which grids were left out."""

@@ -24,7 +24,7 @@ def recommend(
     from perfmodel.search import answer_records
     from perfmodel.search.recommend import answer
 
-    job = question.job(search.limits)
+    job = question.job(search.limits, search.measured)
     devices, tokens = search.count.of(job.machine), search.training_tokens()
     ranking, beside = answer(job, question.space(devices, search.top), tokens, uncertain=search.uncertainty)
     record = answer_records.ranking_record(ranking, beside)

@@ -11,12 +11,12 @@ import typer
 
 from perfmodel.errors import UsageError, printable
 from perfmodel.parallel import option_values
-from perfmodel_cli import options
 from perfmodel_cli.option_groups import Search, asks, values
 from perfmodel_cli.question import Question, example
 from perfmodel_cli.texts import grid_text
 
 if TYPE_CHECKING:
+    from perfmodel.parallel.job import Job
     from perfmodel.search.search import Ranking
     from perfmodel.validation.measured_steps import Reading
 
@@ -31,7 +31,6 @@ class PageOptions(Search):
     gpus_list: Annotated[
         str, typer.Option("--gpus-list", help="Counts for the scaling plot [default: a quarter to 4 times --gpus].")
     ] = ""
-    measured: options.Measured = ""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -79,7 +78,7 @@ def _made(question: Question, search: PageOptions, out: str) -> Any:
 
     wanted = search.training_tokens()
     reading = _reading(search.measured)
-    job = question.job(search.limits)
+    job = _leveled(question.job(search.limits), reading)
     devices = search.count.of(job.machine)
     listed = option_values.devices(search.gpus_list, "--gpus-list") if search.gpus_list else _around(devices)
     space = question.space(devices, search.top)
@@ -107,6 +106,15 @@ def _reading(measured: str) -> "Reading | None":
     from perfmodel.validation import step_files
 
     return step_files.read(Path(measured))
+
+
+def _leveled(job: "Job", reading: "Reading | None") -> "Job":
+    """The job at the level of measured steps, where any is of its machine."""
+    if reading is None or all(row.machine != job.machine.name for row in reading.rows):
+        return job
+    from perfmodel.validation import level
+
+    return level.at_level(job, reading)
 
 
 def _around(devices: int) -> list[int]:

@@ -30,6 +30,7 @@ def sweep(
     ] = None,
     *,
     limits: AxisLimits,
+    measured: options.Measured = "",
     plot: Annotated[str, typer.Option("--plot", help="Draw step time and efficiency into this .png or .svg.")] = "",
     output: options.Output = options.Format.table,
 ) -> None:
@@ -42,7 +43,7 @@ def sweep(
 
     wanted, file = scaled_batch(batch, batch_per_gpu, spelled), picture_files.wanted(plot)
     asked = replace(question, batch=wanted.any_of(devices))
-    job = asked.job(limits)
+    job = asked.job(limits, measured)
     space = asked.space(devices[0], 1)
     found = list(printing.progress(sweeping.points(job, space, devices, wanted), len(devices), "counts"))
     record = answer_records.sweep_record(job, wanted, sweeping.answered(found))

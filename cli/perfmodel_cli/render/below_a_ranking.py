@@ -40,7 +40,8 @@ def _likely(best: Record, record: Record) -> str:
     found = record["likely"]
     low, high = show(best["step_time_low_s"], "s"), show(best["step_time_high_s"], "s")
     if found["of"] == "your own measurement":
-        return f"Step {show(best['step_time_s'], 's')}, likely {low} to {high}, at the level of your own measurement"
+        steps = f"{found['published_runs']} measured step{'s' * (found['published_runs'] > 1)} of yours"
+        return f"Step {show(best['step_time_s'], 's')}, likely {low} to {high}, at the level of {steps}"
     runs = f"{found['published_runs']} runs in {found['published_sets']} set{'s' * (found['published_sets'] > 1)}"
     return (
         f"Step {show(best['step_time_s'], 's')}, likely {low} to {high}: 9 of 10 published runs lie in such a range "
