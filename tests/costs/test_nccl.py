@@ -205,6 +205,14 @@ def test_far_groups_have_longer_hops_and_no_flags_in_large_messages():
     assert choice("all-gather", 1024 * 16384, along) == "ring, Simple"
 
 
+def test_the_hops_of_far_trees_are_as_long_as_those_of_rings():
+    slow = replace(AT, bulk=26e-6, ring=95e-6)
+    near, far = (spread(slow, size=nodes * 4).tree for nodes in (128, 256))
+    chain = spread(slow, size=8).tree - 2 * 26e-6
+    assert near - chain == pytest.approx(14 * 26e-6)
+    assert far - chain == pytest.approx(16 * 95e-6)
+
+
 def test_a_tapered_network_is_shared_by_the_hops_that_leave_a_group():
     at = replace(AT, tapered=50e9)
     assert spread(at, size=512).bandwidth == 70e9  # does not leave
