@@ -88,7 +88,7 @@ def _good(text: bytes, record: Record | None) -> Record:
     if record is None:
         if text.lstrip().startswith(b"{"):
             raise PerfmodelError("no JSON object: cut off as it was written, or two in one line")
-        raise PerfmodelError("no JSON object, wanted one a line, as perfmodel run writes them")
+        raise PerfmodelError("no JSON object; wanted one per line, as perfmodel run writes them")
     status = record.get("status", OK)
     if status != OK:
         raise PerfmodelError(f"the run did not end well: {status}: {record.get('message', '')}")

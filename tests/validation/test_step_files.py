@@ -78,7 +78,7 @@ def test_a_row_is_predicted_as_the_model_that_was_made_of_it_in_the_order_of_its
         (json.dumps(GOOD), "the same in everything as line 1"),
         (json.dumps(GOOD)[:-40], "no JSON object: cut off as it was written"),
         (json.dumps(GOOD) + json.dumps(GOOD), "no JSON object: cut off as it was written, or two in one line"),
-        ("[1, 2]", "no JSON object, wanted one a line"),
+        ("[1, 2]", "no JSON object; wanted one per line"),
         ("[" * 100_000, "no JSON object"),
         ('{"step_time_s": ' + "9" * 5000 + "}", "no JSON object"),
     ],

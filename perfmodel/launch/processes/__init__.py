@@ -1,4 +1,4 @@
-"""The processes that run grids, one for each rank: started, watched, timed and ended.
+"""The processes that run grids, one per rank: started, watched, timed and ended.
 
 Within the launcher it may import layers and training.
 """

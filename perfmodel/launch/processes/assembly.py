@@ -1,4 +1,4 @@
-"""What trains a job's model on one rank: runs and dry runs put it together here, so that they are the same code."""
+"""Builds the trainer of a job's model on one rank, for runs and dry runs alike, so that both execute the same code."""
 
 import torch
 
@@ -31,5 +31,5 @@ def trainer(
 
 
 def vocabulary(job: Workload) -> int:
-    """Tokens that the job's model knows."""
+    """The vocabulary size of the job's model."""
     return next(layer.vocabulary for _, layer in job.model.layers() if isinstance(layer, Embedding))

@@ -1,7 +1,7 @@
 """The processes of one run on this host, one per rank: started, watched, and ended together.
 
-Each is the leader of a session of its own, so that Ctrl-C reaches the runner alone, which then ends them; and each
-watches its standard input, so that none outlives a runner that was killed itself.
+Each process leads its own session, so that Ctrl-C reaches only the runner, which then ends the processes. Each also
+watches its standard input, so that none outlives a runner that was killed.
 """
 
 import json
@@ -22,7 +22,7 @@ _LONGEST = 600  # characters of a message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How one rank ended: `status` and `message` of what went wrong, `at` (seconds since the epoch), or its record."""
+    """How one rank ended: its record, or the `status` and `message` of a failure and its time `at`, in Unix seconds."""
 
     rank: int
     status: str
@@ -33,7 +33,7 @@ class End:
 
 
 def report_path(folder: str, rank: int) -> Path:
-    """The file in which a rank tells how it ended."""
+    """The file in which a rank reports how it ended."""
     return Path(folder, f"rank-{rank}.json")
 
 
@@ -41,7 +41,7 @@ class Children:
     """The ranks of one run that this runner has started."""
 
     def __init__(self, assignment: Assignment, seats: list[Seat]) -> None:
-        """Start them."""
+        """Start one process per seat."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._seats = {seat.rank: seat for seat in seats}
         try:
@@ -52,7 +52,7 @@ class Children:
             raise
 
     def ended(self) -> list[End]:
-        """Those that have ended since the last call."""
+        """The ranks that have ended since the last call."""
         codes = {rank: process.poll() for rank, process in self._processes.items()}
         found = {rank: code for rank, code in codes.items() if code is not None}
         for rank in found:
@@ -60,7 +60,7 @@ class Children:
         return [_end(self._seats[rank], code) for rank, code in found.items()]
 
     def stop(self) -> None:
-        """End those that still run, with all that they have started."""
+        """End the processes that still run, and all that they have started."""
         for process in self._processes.values():
             _kill(process)
         for process in self._processes.values():
@@ -73,7 +73,7 @@ def _start(assignment: Assignment, seat: Seat) -> subprocess.Popen[bytes]:
     request = Path(seat.folder, f"request-{seat.rank}.json")
     request.write_text(json.dumps({"assignment": asdict(assignment), "seat": asdict(seat)}), encoding="utf-8")
     with _talk(seat).open("wb") as talk:
-        return subprocess.Popen(  # noqa: S603 - this very Python, on a module of ours
+        return subprocess.Popen(  # noqa: S603 - this Python, on a module of this package
             [sys.executable, "-m", assignment.worker, str(request)],
             stdin=subprocess.PIPE,
             stdout=talk,
@@ -83,7 +83,7 @@ def _start(assignment: Assignment, seat: Seat) -> subprocess.Popen[bytes]:
 
 
 def _talk(seat: Seat) -> Path:
-    """What a rank says, which is read if it says nothing better."""
+    """The output of a rank, which is read if the rank leaves no report."""
     return Path(seat.folder, f"talk-{seat.rank}.txt")
 
 
@@ -100,9 +100,10 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(seat: Seat, code: int) -> End:
-    """What is known of a rank that has ended: by its own report, by a signal, or by the last thing that it said.
+    """How a rank ended, from its own report, from the signal that ended it, or from the last line that it printed.
 
-    A rank that has told what went wrong may still be ended by a signal, as when gloo's threads outlive the interpreter.
+    The report comes first: a rank that has reported a failure may still be ended by a signal, for example when gloo's
+    threads outlive the interpreter.
     """
     path = report_path(seat.folder, seat.rank)
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -126,9 +127,10 @@ def _last_said(seat: Seat) -> str:
 
 
 def cause(ends: list[End]) -> End:
-    """Of several ranks that ended badly, the one that the others followed.
+    """Of several ranks that failed, the one that most likely made the others fail.
 
-    A signal comes from outside, and memory runs out for a reason of its own; else the first to fail.
+    A rank that was ended by a signal comes first, then one that ran out of memory, because neither follows from the
+    failure of another rank. Otherwise it is the first that failed.
     """
     bad = [end for end in ends if end.status != OK]
     return min(bad, key=lambda end: (not end.by_signal, end.status != OUT_OF_MEMORY, end.at))

@@ -1,4 +1,4 @@
-"""The device of a rank, and what of torch depends on it: backend, number format, waiting, memory."""
+"""The device of a rank, and the parts of torch that depend on it: backend, number format, waiting, memory."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where a rank computes, and how it talks to the others."""
+    """Where a rank computes, and the backend with which it communicates."""
 
     device: torch.device
     backend: Backend
@@ -25,7 +25,7 @@ class Device:
 
     @classmethod
     def of(cls, seat: Seat, backend: Backend, dtype: Dtype) -> "Device":
-        """On a GPU nccl (which is RCCL on AMD's) and bf16, on a processor gloo and fp32, unless told otherwise."""
+        """Unless the caller chooses: nccl (RCCL on AMD GPUs) and bf16 on a GPU, gloo and fp32 on a processor."""
         if backend == AUTO:
             backend = "nccl" if torch.cuda.is_available() else "gloo"
         if dtype == AUTO:
@@ -40,50 +40,50 @@ class Device:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """The format of products."""
+        """The number format of matrix products."""
         return DTYPES[self.dtype]
 
     def wait(self) -> None:
-        """Until everything that was asked of the device is done."""
+        """Wait until the device has finished everything that was started on it."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
     def start_peak(self) -> None:
-        """Forget the peak of memory so far; that of a process cannot be forgotten."""
+        """Reset the peak of device memory; the peak of a process on a processor cannot be reset."""
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
 
     def peak(self) -> tuple[int, int]:
-        """Bytes in tensors, and bytes taken from the device, at the peak; of a process its resident set for both."""
+        """Peak bytes allocated to tensors and peak bytes reserved; on a processor, the peak resident set for both."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device), torch.cuda.max_memory_reserved(self.device)
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else KIBI)
         return resident, resident
 
     def name(self) -> str:
-        """What the hardware calls itself."""
+        """The name that the hardware reports."""
         if self.device.type == "cuda":
             return torch.cuda.get_device_name(self.device)
-        return f"{_processor()}, {torch.get_num_threads()} of {os.cpu_count()} processors a rank"
+        return f"{_processor()}, {torch.get_num_threads()} of {os.cpu_count()} processors per rank"
 
 
 def _index(seat: Seat) -> int:
-    """This rank's GPU: of its local rank, or the only one where the launcher shows each rank one of its own."""
+    """This rank's GPU: that of its local rank, or the only visible one if the launcher gives each rank its own."""
     seen = torch.cuda.device_count()
     if seat.local_rank < seen:
         return seat.local_rank
     if seen == 1 and seat.own_devices:
         return 0
     raise PerfmodelError(
-        f"{seat.local_world} ranks on a host where torch sees {seen} GPUs, and nccl wants one for each rank; "
+        f"{seat.local_world} ranks on a host where torch sees {seen} GPUs, but nccl needs one per rank; "
         "--backend gloo runs on processors"
     )
 
 
 def _processor() -> str:
-    """The name of the processor, where the system tells it."""
+    """The name of the processor, if the system reports it."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123 - a file of the system's
+        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123 - a file of the system
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
     except OSError:
         names = []

@@ -1,6 +1,6 @@
-"""Which rank this process is, as torchrun, mpirun, flux run, mpiexec or srun says in environment variables.
+"""Which rank this process is, from the environment variables of torchrun, mpirun, flux run, mpiexec or srun.
 
-torch itself is not needed for that: a program that is one of many ranks knows its place before it starts anything.
+This does not need torch: a program that is one of many ranks knows its rank before it starts anything.
 """
 
 import re
@@ -12,15 +12,15 @@ from perfmodel.units import count
 
 _MOST_RANKS = 2**31
 _MOST_PORT = 2**16 - 1
-_PORT = 29500  # torchrun's own where nothing else is said
-# Ports that a Slurm step is given one of, by its number: below those that systems hand out for connections.
+_PORT = 29500  # torchrun's default
+# A Slurm step uses one of these ports, chosen by its number. They lie below the ports that systems give to connections.
 _FIRST_PORT, _PORTS = 20000, 10000
 _LOCALHOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The variables of one launcher: rank, ranks in all, and those of this host, the first of several that is set."""
+    """The variables of one launcher: rank and world size, in all and on this host; the first variable set is read."""
 
     launcher: str
     rank: str
@@ -29,9 +29,10 @@ class Names:
     local_world: tuple[str, ...]
 
 
-# In this order: torchrun may run under srun, mpirun and mpiexec start their own helpers with it, and none of them under
-# another; flux run sets PMI_RANK and PMI_SIZE besides its own (flux-environment(7)). SLURM_STEP_NUM_TASKS is srun's;
-# SLURM_NTASKS is set in a batch script, too, which is no rank. jsrun sets Open MPI's, PALS (pals.h) PMI's and its own.
+# The order matters. torchrun may run under srun, and mpirun and mpiexec start their helpers with srun, so srun is last.
+# flux run sets PMI_RANK and PMI_SIZE besides its own variables (flux-environment(7)), so it precedes mpiexec.
+# SLURM_STEP_NUM_TASKS is set by srun only; SLURM_NTASKS is also set in a batch script, which is not a rank.
+# jsrun sets the variables of Open MPI, and PALS (pals.h) sets those of PMI and its own.
 LAUNCHERS = (
     Names(
         launcher="torchrun",
@@ -73,7 +74,7 @@ LAUNCHERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One rank of a launch, where the ranks of its host are `local`, and the host and port of rank 0."""
+    """One rank of a launch, with the host and port of rank 0; `local` counts the ranks of this host only."""
 
     launcher: str
     rank: int
@@ -85,7 +86,7 @@ class Place:
 
 
 def place(variables: Mapping[str, str]) -> Place | None:
-    """This process's place in a launch; None where it was started alone.
+    """This process's place in a launch; None if it was started alone.
 
     >>> place({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29401"})
     Place(launcher='torchrun', rank=1, world=2, local_rank=1, local_world=2, address='127.0.0.1', port=29402)
@@ -100,7 +101,7 @@ def place(variables: Mapping[str, str]) -> Place | None:
     local_rank = _number(variables, _first(names, names.local_rank, "LOCAL_RANK", variables), 0, world - 1)
     local_world = _local_world(names, variables, world)
     if local_rank >= local_world:
-        raise UsageError(f"{names.launcher} calls this local rank {local_rank} of {local_world}, wanted less than that")
+        raise UsageError(f"{names.launcher} calls this local rank {local_rank} of {local_world}; wanted less than that")
     address = _address(names, variables, alone=local_world == world)
     return Place(
         launcher=names.launcher,
@@ -113,8 +114,8 @@ def place(variables: Mapping[str, str]) -> Place | None:
     )
 
 
-# What a job of a scheduler has set, and which of it names the partition or queue. A batch script of Flux is told where
-# its broker is, and not which job it is.
+# For each scheduler, a variable that is set in its jobs, and the variable that names the partition or queue. In a batch
+# script Flux sets the address of its broker, but not the number of the job.
 _SCHEDULERS = (
     ("slurm", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"),
     ("pbs", "PBS_JOBID", "PBS_QUEUE"),
@@ -136,7 +137,7 @@ def scheduler(variables: Mapping[str, str]) -> tuple[str, str]:
 
 
 def refuse_other_counts(grids: Iterable[tuple[str, int]], ranks: int | None, place: Place | None) -> None:
-    """Raise where a grid (its text, its size) has not as many ranks as are asked for, or as this launch has.
+    """Raise if a grid (its text, its size) does not have as many ranks as were asked for, or as this launch has.
 
     >>> refuse_other_counts([("2x2x1x1", 4)], 8, None)
     Traceback (most recent call last):
@@ -160,12 +161,12 @@ def _number(variables: Mapping[str, str], name: str, least: int, most: int) -> i
 
 
 def _first(names: Names, wanted: tuple[str, ...], general: str, variables: Mapping[str, str]) -> str:
-    """The first variable that is set; torchrun's own name stands in where a launcher says nothing."""
+    """The first variable that is set; if the launcher sets none, torchrun's variable is read instead."""
     for name in (*wanted, general):
         if name in variables:
             return name
     missing = f"none of {', '.join(wanted)}" if wanted else f"no {general}"
-    raise UsageError(f"{names.launcher} sets {names.rank} but {missing}; set {general} for each rank")
+    raise UsageError(f"{names.launcher} sets {names.rank} but {missing}; set {general} on every rank")
 
 
 def _local_world(names: Names, variables: Mapping[str, str], world: int) -> int:
@@ -179,7 +180,7 @@ def _local_world(names: Names, variables: Mapping[str, str], world: int) -> int:
 
 
 def _tasks_here(text: str, node: int) -> int:
-    """Tasks of one node of a step.
+    """Tasks on one node of a Slurm step.
 
     >>> _tasks_here("4(x2),3", 1), _tasks_here("4(x2),3", 2)
     (4, 3)
@@ -192,18 +193,18 @@ def _tasks_here(text: str, node: int) -> int:
 
 
 def _address(names: Names, variables: Mapping[str, str], *, alone: bool) -> str:
-    """Where rank 0 is: as told, this host where all ranks are on it, or the first host of the Slurm step."""
+    """The host of rank 0: MASTER_ADDR, this host if all ranks are on it, or the first host of the Slurm step."""
     if told := variables.get("MASTER_ADDR"):
         return told
     if alone:
         return _LOCALHOST
     if hosts := variables.get("SLURM_STEP_NODELIST") or variables.get("SLURM_NODELIST"):
         return first_host(hosts)
-    raise UsageError(f"{names.launcher} does not say where rank 0 is; set MASTER_ADDR to its host for every rank")
+    raise UsageError(f"{names.launcher} does not say where rank 0 is; set MASTER_ADDR to its host on every rank")
 
 
 def first_host(hosts: str) -> str:
-    """The first host of a list as Slurm writes it.
+    """The first host of a host list in the notation of Slurm.
 
     >>> first_host("nid[001102-001104,001200]"), first_host("a,b")
     ('nid001102', 'a')
@@ -213,7 +214,7 @@ def first_host(hosts: str) -> str:
 
 
 def _port(names: Names, variables: Mapping[str, str]) -> int:
-    """A port on the host of rank 0 that every rank comes to by itself; torchrun's agent listens at its own."""
+    """A port on the host of rank 0 that every rank derives by itself; it is not the one of torchrun's agent."""
     if "MASTER_PORT" in variables:
         told = _number(variables, "MASTER_PORT", 1, _MOST_PORT - 1)
         return told + 1 if names.launcher == "torchrun" else told

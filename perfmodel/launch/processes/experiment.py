@@ -1,4 +1,4 @@
-"""What is run: one model on one grid with all settings, and the seat of each rank. Plain numbers and text."""
+"""One run as plain numbers and text: one model on one grid with all settings, and the seat of each rank."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ from perfmodel.parallel.rules import complaints, grid_rules, micro_batch_rule
 from perfmodel.parallel.settings import Settings
 from perfmodel.step.flops import model_flops
 
-AUTO = "auto"  # what the device asks for: nccl and bf16 on GPUs, gloo and fp32 on processors
+AUTO = "auto"  # as the device suggests: nccl and bf16 on GPUs, gloo and fp32 on processors
 Backend = Literal["auto", "gloo", "nccl"]
 Dtype = Literal["auto", "fp32", "bf16", "fp64"]
 USUAL_DTYPES: dict[str, Dtype] = {"nccl": "bf16", "gloo": "fp32"}
 
 
 class Assignment(Protocol):
-    """What the ranks of one run do: a record of plain numbers and text, which the module `worker` reads on each."""
+    """What the ranks of one run do: plain numbers and text, which the module `worker` reads on each rank."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     worker: ClassVar[str]
@@ -37,22 +37,22 @@ class Assignment(Protocol):
         """Processes in all."""
 
     def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """What follows from what a run has found."""
+        """Further figures that follow from the record of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: two bases cannot both have them
 class _OfModel:
-    """What stands before the sizes of the axes among the columns of a run."""
+    """The columns of a run that come before the sizes of the axes."""
 
     model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(Shape, _OfModel):
-    """One run. Names are those of the columns that `perfmodel compare` reads (validation/measured_steps.py).
+    """One run. The names are those of the columns that `perfmodel compare` reads (validation/measured_steps.py).
 
-    `overlap` is joined by +; `placement` lists the axes, neighbouring ranks first; `tokens` is a file, "" = drawn;
-    `load` and `save` are folders of checkpoints, "" = none; `round` tells repetitions apart.
+    The parts of `overlap` are joined by +. `placement` lists the axes, neighbouring ranks first. `tokens` is a file, or
+    "" for drawn tokens. `load` and `save` are folders of checkpoints, or "" for none. `round` numbers repetitions.
     """
 
     worker: ClassVar[str] = "perfmodel.launch.processes.worker"
@@ -90,7 +90,7 @@ class Experiment(Shape, _OfModel):
         return int(self.gpus)
 
     def layout(self) -> Layout:
-        """The same for the model."""
+        """The grid and how it is run, as a `Layout`."""
         return Layout(
             **self.sizes(),
             placement=PLACEMENTS.index(tuple(self.placement.split(","))),
@@ -100,16 +100,16 @@ class Experiment(Shape, _OfModel):
         )
 
     def workload(self) -> Workload:
-        """What is trained and how, for the rules and for the ranks; none of it depends on the machine."""
+        """What is trained and how, for the rules and for the ranks; it does not depend on the machine."""
         overlap = frozenset(kind for kind in OVERLAPS if kind in self.overlap.split("+"))
         settings = Settings(flash_attention=self.attention == "flash", overlap=overlap)
         model = model_of(self.model, self.scale_layers, self.scale_hidden)
         return Workload.plain(model, batch=self.batch_sequences, sequence=self.sequence_length, settings=settings)
 
     def refuse(self) -> None:
-        """Raise with the first rule that the grid breaks, or where the machine is none that has a profile."""
+        """Raise with the first rule that the grid breaks, or if the named machine has no profile."""
         if self.machine:
-            profiles.load(self.machine)  # now, not when the ranks have done their work
+            profiles.load(self.machine)  # checked now rather than after the run
         job, layout = self.workload(), self.layout()
         broken = complaints((*grid_rules(job), micro_batch_rule(job)), layout)
         if broken:
@@ -123,11 +123,11 @@ class Experiment(Shape, _OfModel):
                 )
 
     def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Rates, where the run has come to its end."""
+        """Rates, if the run completed."""
         return dict(self.rates(found["step_time_s"], found["dtype"])) if found.get("step_time_s") else {}
 
     def rates(self, step: float, dtype: str) -> dict[str, float | None]:
-        """Tokens and FLOPs per second of all ranks, and their share of the machine's peak, where one is named."""
+        """Tokens and FLOPs per second of all ranks, and MFU if a machine is named."""
         rate = float(model_flops(self.workload())) / step
         named = profiles.load(self.machine) if self.machine else None
         peak = named.device.peak.get(dtype) if named and dtype in TRAINING_DTYPES else None
@@ -138,25 +138,25 @@ class Experiment(Shape, _OfModel):
         }
 
     def answered_by(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record is of this very run; a backend left to the device may be any, with its own format."""
+        """Whether a record is of this run; backend "auto" matches any backend, and dtype "auto" its usual format."""
         asked = asdict(self)
         if self.dtype == AUTO:
             asked["dtype"] = USUAL_DTYPES.get(record.get("backend", ""))
-        told = {"round": 1, **record}  # which lines of before there were rounds do not say
+        told = {"round": 1, **record}  # lines written before rounds existed lack it
         return all(told.get(name) == value for name, value in asked.items() if value != AUTO)
 
 
 def model_of(name: str, layers: int | None, hidden: str) -> Model:
-    """A model by its name, with other layers and its widths multiplied where that is asked for."""
+    """A model by its name, with another number of layers and its widths multiplied if asked for."""
     return scaled(models.load(name), layers=layers, hidden=hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """One rank's place in one run. `store` is where torch's ranks meet; `folder` takes what this rank reports.
+    """One rank's place in one run. `store` is where torch's ranks meet; `folder` holds what this rank reports.
 
-    `threads` of the processor (None: as the environment says). `own_devices`: the launcher may have given each rank
-    devices of its own, so that the first one seen is this rank's.
+    `threads` is the number of processor threads (None: as the environment says). With `own_devices` the launcher may
+    have given each rank its own devices, so that the first visible one is this rank's.
     """
 
     rank: int
@@ -171,6 +171,6 @@ class Seat:
 
 
 def digest(experiments: Iterable[Assignment]) -> str:
-    """A short text that differs where any setting of any run does."""
+    """A short text that differs if any setting of any run differs."""
     text = json.dumps([asdict(one) for one in experiments])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

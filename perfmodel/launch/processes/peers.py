@@ -1,7 +1,7 @@
-"""The runners of one launch talk to each other: that of rank 0 starts and ends the runs, the others report.
+"""How the runners of one launch communicate: the runner of rank 0 starts and ends the runs, the others report.
 
-One line of JSON per message, over TCP to the host of rank 0. Every runner has worked out the same list of runs from the
-same command line, so that only its number is sent, and nothing that is received is ever executed.
+A message is one line of JSON, sent over TCP to or from the host of rank 0. Every runner derives the same list of runs
+from the same command line, so that only the number of a run is sent. Nothing that is received is ever executed.
 """
 
 import json
@@ -24,19 +24,19 @@ class Connection:
     """A connection on which lines of JSON go both ways."""
 
     def __init__(self, connected: socket.socket) -> None:
-        """Take over a socket that is connected."""
+        """Use a connected socket, and close it in the end."""
         self.socket, self._buffer = connected, b""
         connected.settimeout(None)
 
     def send(self, message: Message) -> None:
-        """Send a line; a reader that has gone is noticed when it is read from."""
+        """Send a line; a closed connection is only noticed by `receive`."""
         try:
             self.socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             return
 
     def receive(self, seconds: float | None = None) -> list[Message] | None:
-        """What arrives within so many seconds (None: however long it takes); None at the end of the connection."""
+        """The messages that arrive within some seconds (None: wait without limit); None if the connection is closed."""
         if not select.select([self.socket], [], [], seconds)[0]:
             return []
         try:
@@ -54,7 +54,7 @@ class Connection:
         return messages if all(isinstance(message, dict) for message in messages) else None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.socket.close()
 
 
@@ -62,7 +62,7 @@ class Hub:
     """Rank 0's side: a connection to every other runner."""
 
     def __init__(self, place: Place, asked: str, patience: float) -> None:
-        """Wait for all of them, at most `patience` seconds; `asked` is the digest of the runs, equal on all."""
+        """Wait at most `patience` seconds for all runners; `asked` is the digest of the runs, equal on all ranks."""
         self.connections: dict[int, Connection] = {}
         self.gone: set[int] = set()
         self._selector = selectors.DefaultSelector()
@@ -79,7 +79,7 @@ class Hub:
         hello = (connection.receive(_HELLO) or [{}])[0]
         rank = hello.get("rank")
         if not isinstance(rank, int) or not 0 < rank < place.world or rank in self.connections:
-            connection.close()  # whoever it was, no rank of this launch
+            connection.close()  # not a rank of this launch
             return
         self.connections[rank] = connection
         if hello.get("asked") != asked:
@@ -88,12 +88,12 @@ class Hub:
             raise PerfmodelError(problem)
 
     def tell(self, message: Message) -> None:
-        """Send to all."""
+        """Send a message to all runners."""
         for connection in self.connections.values():
             connection.send(message)
 
     def heard(self, seconds: float) -> list[Message]:
-        """What has arrived within so many seconds. A runner that hangs up is in `gone` from then on."""
+        """The messages that arrive within some seconds. A runner that closes its connection is added to `gone`."""
         found: list[Message] = []
         for key, _ in self._selector.select(seconds):
             rank, connection = key.data
@@ -105,14 +105,14 @@ class Hub:
         return found
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._selector.close()
         for connection in self.connections.values():
             connection.close()
 
 
 def call(place: Place, asked: str, patience: float) -> Connection:
-    """Another rank's side: a connection to the runner of rank 0, which may be later at work than this one."""
+    """Another rank's side: a connection to the runner of rank 0, which may start later than this one."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -129,7 +129,7 @@ def call(place: Place, asked: str, patience: float) -> Connection:
 
 
 def free_port() -> int:
-    """A port on which nobody listens now, for torch to listen on next."""
+    """A free port, on which torch will listen."""
     with socket.create_server(("", 0)) as server:
         port: int = server.getsockname()[1]
         return port
@@ -153,5 +153,5 @@ def _accept(server: socket.socket, place: Place, here: Iterable[int], deadline: 
                 missing = sorted(set(range(1, place.world)) - set(here))
                 named = ", ".join(map(str, missing[:8]))
                 raise PerfmodelError(
-                    f"{len(missing)} of {place.world} ranks have not come in time (rank {named})"
+                    f"{len(missing)} of {place.world} ranks have not connected in time (rank {named})"
                 ) from None

@@ -1,4 +1,4 @@
-"""Results of runs: one JSON object per line, on disk before the next run starts."""
+"""Results of runs: one JSON object per line, written to disk before the next run starts."""
 
 import json
 import math
@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 def is_number(value: Any) -> bool:
-    """A finite number of JSON."""
+    """Whether a JSON value is a finite number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -34,7 +34,7 @@ def _are_losses(value: Any) -> bool:
 
 
 def _is_communication(value: Any) -> bool:
-    """Operations, of each the axes, of each the figures."""
+    """Whether a value is the record of communication: figures by operation, then axis."""
     try:
         figures = [entry for axes in value.values() for entry in axes.values()]
         return all(is_number(entry[name]) for entry in figures for name in ("calls", "bytes", "seconds"))
@@ -42,7 +42,7 @@ def _is_communication(value: Any) -> bool:
         return False
 
 
-# What a good record must contain, besides what was asked.
+# What the record of a successful run must contain, besides the settings of the run.
 _MEASURED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
     {
         "backend": _is_text,
@@ -61,27 +61,27 @@ _MEASURED: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a file holds: its records with their lines, and a sentence for each line that was cut off."""
+    """The content of a file: its records with their line numbers, and a sentence for each truncated line."""
 
     records: tuple[Record, ...]
     problems: tuple[str, ...]
     lines: tuple[int, ...] = ()
 
     def answer(self, experiment: Experiment) -> Record | None:
-        """The latest good record of this very run."""
+        """The latest successful record of exactly this run."""
         found = (one for one in reversed(self.records) if _is_good(one) and experiment.answered_by(one))
         return next(found, None)
 
 
 def _is_good(record: Record) -> bool:
-    """Whether a run came to its end, and all that is shown of it is there."""
+    """Whether a run completed, and its record has all that is shown of it."""
     ended = record["status"] == OK and record.get("schema") == SCHEMA
     return ended and all(name in record and good(record[name]) for name, good in _MEASURED.items())
 
 
 def read(path: Path) -> Kept:
-    """The records of a file; none where there is no file. A line that was cut off as it was written is passed over."""
-    if path.exists() and not (path.is_file() or path.is_dir()):  # a device may have no end
+    """The records of a file; none if there is no file. A line that was truncated while it was written is skipped."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # reading a device may never end
         raise PerfmodelError(f"{path} is a device or a pipe; results are kept in a file")
     try:
         content = path.read_bytes() if path.exists() else b""
@@ -95,17 +95,17 @@ def read(path: Path) -> Kept:
         elif line.startswith(b"{"):
             problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
         else:
-            raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted a JSON object a line")
+            raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted one JSON object per line")
     return Kept(tuple(records), tuple(problems), tuple(numbers))
 
 
 def loss_text(loss: float | None) -> str:
-    """A loss for people; JSON has none for what is not finite."""
+    """A loss as text; None in JSON stands for a number that is not finite."""
     return "not finite" if loss is None else f"{loss:.4f}"
 
 
 def append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a line, and return when it is on the disk. A line that was cut off before is ended first."""
+    """Add a line, and return when it is on disk. If the file ends in a truncated line, that line is ended first."""
     text = json.dumps(record, allow_nan=False) + "\n"
     try:
         with path.open("ab+") as file:
@@ -123,7 +123,7 @@ def _last_byte(descriptor: int, size: int) -> bytes:
 
 
 def check_writable(path: Path) -> None:
-    """Raise before anything is run where nothing could be kept."""
+    """Raise before anything is run if its results could not be written."""
     try:
         with path.open("ab"):
             pass

@@ -1,7 +1,7 @@
-"""Runs grids one after another, each in fresh processes, so that what becomes of one does not touch the next.
+"""Runs grids one after another, each in new processes, so that a failed run does not affect the next.
 
-Alone, it starts all ranks on this host. Inside a launch (torchrun, srun, mpirun) each rank has a runner of its own:
-that of rank 0 decides what is run when, and each starts one process for each run.
+Alone, the runner starts all ranks on this host. Inside a launch (torchrun, srun, mpirun) each rank has its own runner:
+the runner of rank 0 decides what is run when, and each runner starts one process per run.
 """
 
 import os
@@ -22,13 +22,13 @@ from perfmodel.launch.processes.peers import Connection, Hub, Message, call, fre
 from perfmodel.launch.processes.results import SCHEMA
 from perfmodel.records import OK, Record
 
-_POLL = 0.05  # seconds between looks at the processes
-_GRACE = 0.5  # seconds in which the ranks that a failure has reached may say so, too
+_POLL = 0.05  # seconds between checks of the processes
+_GRACE = 0.5  # seconds that other ranks have to report their failures after the first one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """How runs are carried out. `threads_given`: the environment says how many threads a process has."""
+    """Carries out runs. `threads_given`: the environment sets the number of threads per process."""
 
     experiments: tuple[Assignment, ...]
     place: Place | None
@@ -36,21 +36,21 @@ class Runner:
     threads_given: bool
 
     def run(self, wanted: list[int], started: Callable[[int], None]) -> Iterator[tuple[int, Record]]:
-        """Records of the runs of these numbers, each as soon as it has ended. For a process alone, and for rank 0."""
+        """The records of these runs, each as soon as it has ended; called by a process started alone and by rank 0."""
         hub = Hub(self.place, digest(self.experiments), self.timeout) if self.place else None
         try:
             for number in wanted:
                 started(number)
                 yield number, self._record(number, hub)
                 if hub and hub.gone:
-                    raise PerfmodelError(f"the perfmodel of rank {min(hub.gone)} has gone: no further grid can be run")
+                    raise PerfmodelError(f"the perfmodel of rank {min(hub.gone)} has ended: no further grid can be run")
         finally:
             if hub:
                 hub.tell({"end": True})
                 hub.close()
 
     def follow(self) -> None:
-        """Take part in the runs that rank 0 starts, until it says that there are no more."""
+        """Take part in the runs that rank 0 starts, until it reports that there are no more."""
         assert self.place is not None  # noqa: S101 - only a rank of a launch follows
         connection = call(self.place, digest(self.experiments), self.timeout)
         part: _Part | None = None
@@ -69,7 +69,7 @@ class Runner:
             connection.close()
 
     def _obey(self, message: Message, part: "_Part | None") -> "_Part | None":
-        """Begin or end a part in a run."""
+        """Begin or end this rank's part in a run."""
         if "refused" in message:
             raise PerfmodelError(message["refused"])
         if part is not None:
@@ -77,7 +77,7 @@ class Runner:
         return _Part(self, message["start"], message["store"]) if "start" in message else None
 
     def seats(self, experiment: Assignment, store: str, folder: str) -> list[Seat]:
-        """Those of the ranks that this runner starts: all of a grid, or its own."""
+        """The seats of the ranks that this runner starts: all ranks of the grid, or its own rank."""
         place = self.place
         ranks = range(experiment.ranks) if place is None else [place.rank]
         local_world = experiment.ranks if place is None else place.local_world
@@ -103,13 +103,13 @@ class Runner:
         try:
             with tempfile.TemporaryDirectory(prefix="perfmodel-run-") as folder:
                 found = self._attempt(number, hub, folder)
-        except OSError as error:  # no room for a folder, or too many processes or files
+        except OSError as error:  # no space for a folder, or too many processes or files
             found = {"status": CRASHED, "message": f"the ranks could not be started: {error}"}
         found |= experiment.derived(found)
         return asked | stamp | {"wall_s": round(time.monotonic() - start, 3)} | found
 
     def _attempt(self, number: int, hub: Hub | None, folder: str) -> dict[str, Any]:
-        """What rank 0 reports, or why the run has failed."""
+        """The record that rank 0 reports, or the reason why the run failed."""
         experiment = self.experiments[number]
         store = f"tcp://{self.place.address}:{free_port()}" if self.place else Path(folder, "store").as_uri()
         if hub:
@@ -132,7 +132,7 @@ class Runner:
 
 
 def _watch(children: Children, hub: Hub | None, number: int, ranks: int, timeout: float) -> list[End]:
-    """How ranks have ended: all of them, or those until shortly after one failed, or until the time was up."""
+    """How ranks have ended: all of them, or those that ended until shortly after a failure or the time limit."""
     deadline = time.monotonic() + timeout
     ends: dict[int, End] = {}
     failed = False
@@ -166,12 +166,12 @@ class _Part:
         self.children = Children(experiment, runner.seats(experiment, store, self.folder.name))
 
     def report(self, connection: Connection) -> None:
-        """Tell rank 0 how this rank has ended, once it has."""
+        """If this rank has ended, tell rank 0 how."""
         for end in self.children.ended():
             connection.send({"ended": self.number, "end": asdict(replace(end, record=None))})
 
     def close(self) -> None:
-        """End what still runs."""
+        """End the process if it still runs."""
         self.children.stop()
         self.folder.cleanup()
 

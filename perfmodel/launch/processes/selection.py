@@ -1,4 +1,4 @@
-"""Which grids are run: those named, those of a file, the fastest predicted, all, or some drawn at random."""
+"""Which grids are run: named ones, those of a file, the fastest predicted, all, or some drawn at random."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from perfmodel.search.search import Space
 
 
 def of_file(path: Path) -> list[Layout]:
-    """One grid per line; what follows a # is a comment."""
+    """Read a file with one grid per line; a # starts a comment."""
     found, problems = [], []
     for number, line in enumerate(schema.read_text(path).splitlines(), start=1):
         text = line.partition("#")[0].strip()
@@ -26,31 +26,31 @@ def of_file(path: Path) -> list[Layout]:
         except PerfmodelError as error:
             problems.append(f"{path}:{number}: {error}")
     if problems or not found:
-        raise FileProblems(str(path), problems or [f"{path} holds no grid; wanted one a line, such as 2x2x1x2"])
+        raise FileProblems(str(path), problems or [f"{path} holds no grid; wanted one per line, such as 2x2x1x2"])
     return found
 
 
 def fastest(job: Job, space: Space) -> list[Layout]:
-    """The grids of `space` that are predicted to be fastest, as they are predicted to be run best."""
+    """The grids of `space` that are predicted to be fastest, with the settings predicted to be best."""
     ranking = no_answer.recommend(job, space)
     return [ranking.layouts.take(row) for row in range(len(ranking))]
 
 
 def every(work: Workload, space: Space) -> list[Layout]:
-    """All grids that satisfy the rules, each run as `space` says, or else with the simplest settings."""
+    """All grids that satisfy the rules, with the settings of `space`; those that it leaves open take the simplest."""
     grids = _keeping(work, space)
     return [grids.take(row) for row in range(np.size(grids.x))]
 
 
 def drawn(work: Workload, space: Space, seed: int) -> list[Layout]:
-    """As many of `every` as `space.top`, each drawn once; fewer where there are not."""
+    """`space.top` grids of `every`, drawn without repetition; all of them if there are fewer."""
     grids = _keeping(work, space)
     rows = np.random.default_rng(seed).permutation(np.size(grids.x))[: space.top]
     return [grids.take(int(row)) for row in rows]
 
 
 def _keeping(work: Workload, space: Space) -> Layout:
-    """The grids of `every` as arrays, of which there may be many more than are run."""
+    """The grids of `every` as arrays; there may be many more than are run."""
     modes = {
         "micro_batch": space.micro_batch or 1,
         "recompute": RECOMPUTES.index(space.recompute or "none"),
@@ -75,5 +75,5 @@ def number_of(text: str, kind: str) -> int:
     """
     number = text.removeprefix(f"{kind}:")
     if not (number.isascii() and number.isdigit() and 0 < int(number[:6]) == int(number)):
-        raise UsageError(f"--grids {text!r}: wanted {kind}: and how many, such as {kind}:5")
+        raise UsageError(f"--grids {text!r}: wanted {kind}: and a number, such as {kind}:5")
     return int(number)

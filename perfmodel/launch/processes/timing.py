@@ -1,4 +1,4 @@
-"""Seconds of each collective of a step, repeated alone after the measured steps, so as not to disturb them."""
+"""Seconds of each collective of a step, repeated alone after the measured steps, in order not to disturb them."""
 
 import statistics
 import time
@@ -17,7 +17,8 @@ RUNS = 5
 def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[str, dict[str, float]]]:
     """Calls, bytes and seconds of a step by operation, then axis; every rank calls this with the same ledger.
 
-    `seconds` is what the calls take one after another with nothing beside them: the slowest rank's median each.
+    `seconds` is the time of the calls one after another with nothing else running: for each, the median of the slowest
+    rank.
     """
     calls = list(ledger)
     mine = [alone(grid.sent_over(call.axis), call, device) for call, _ in calls]
@@ -32,7 +33,7 @@ def communication(grid: Grid, ledger: Ledger, device: Device) -> dict[str, dict[
 
 
 def slowest(mine: list[float], device: Device) -> list[float]:
-    """The most of any rank, number by number."""
+    """The maximum over all ranks, number by number."""
     most = torch.tensor(mine, dtype=torch.float64, device=device.device)
     dist.all_reduce(most, op=dist.ReduceOp.MAX)
     found: list[float] = most.tolist()
@@ -40,10 +41,10 @@ def slowest(mine: list[float], device: Device) -> list[float]:
 
 
 def spanned(start: float, end: float, device: Device, node: int) -> float:
-    """Seconds of work that started and ended on every rank, `node` of them on a host; the slowest host's.
+    """Seconds of work that started and ended on every rank, on the slowest host; a host has `node` ranks.
 
-    Processes share processors: one that waits before it reads the clock has not been faster. So there the work of a
-    host lasts from the first start to the last end. GPUs are not shared.
+    Processes share processors, and one that has to wait before it reads its clock appears to be faster than it was. So
+    with gloo the work of a host lasts from the first start to the last end. GPUs are not shared.
     """
     if device.backend != "gloo":
         return slowest([end - start], device)[0]
@@ -70,14 +71,14 @@ def alone(axis: Axis, call: Call, device: Device, *, runs: int = RUNS) -> float:
 
 
 def together(device: Device) -> None:
-    """Return on all ranks at once, with nothing left to do on the device."""
+    """Return on all ranks at the same time, when their devices are idle."""
     device.wait()
     dist.barrier()
     device.wait()
 
 
 def send(axis: Axis, call: Call, buffer: torch.Tensor) -> Pending:
-    """Begin the call; `buffer` is what this rank brings."""
+    """Begin the call; `buffer` is what this rank contributes."""
     if call.operation == "all-reduce":
         return axis.all_reduce(buffer)
     return (axis.all_gather if call.operation == "all-gather" else axis.reduce_scatter)(buffer)[1]

@@ -1,6 +1,6 @@
 """One rank of one run: `python -m perfmodel.launch.processes.worker REQUEST`, started by `children`.
 
-It trains, measures, times each collective by itself, and leaves what it found (rank 0) or what went wrong in a file.
+It trains, measures, and times each collective alone. It writes what it found (rank 0) or what went wrong to a file.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from perfmodel.records import OK
 
 T = TypeVar("T")
 _FAILED = 1
-# What torch says where the host's memory is used up; on GPUs it raises an error of its own.
+# What torch says when the memory of the host is used up; for GPU memory it raises a specific error.
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "cannot allocate memory")
 _OutOfMemory: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def take_seat(kind: Callable[..., T], carry_out: Callable[[T, Seat], None]) -> None:
-    """Read the request that the runner has left, an assignment of this kind, carry it out, and tell what went wrong."""
+    """Read the request of the runner, which holds an assignment of this kind, carry it out, and report a failure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("request", type=Path)
     request = json.loads(parser.parse_args().request.read_text(encoding="utf-8"))
@@ -62,12 +62,12 @@ def take_seat(kind: Callable[..., T], carry_out: Callable[[T, Seat], None]) -> N
 
 
 def report(seat: Seat, record: Mapping[str, Any]) -> None:
-    """Leave this rank's record for the runner."""
+    """Write this rank's record for the runner."""
     write_whole(report_path(seat.folder, seat.rank), json.dumps(record, allow_nan=False))
 
 
 def _end_with_the_runner() -> None:
-    """The other end of standard input is closed when the runner ends, however it ends."""
+    """End this process when its standard input is closed, which happens whenever and however the runner ends."""
     while os.read(0, 1):
         continue
     os.kill(os.getpid(), signal.SIGKILL)
@@ -82,13 +82,13 @@ def _status(error: BaseException) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    """The first line of what torch says, which may go on for pages."""
+    """The first line of an error; messages of torch may be pages long."""
     text = str(error).strip().partition("\n")[0]
     return text if isinstance(error, PerfmodelError) else f"{type(error).__name__}: {text}"
 
 
 def _run(experiment: Experiment, seat: Seat) -> None:
-    """All ranks report before any of them parts: what becomes of their connections then does not matter."""
+    """Run this rank; all ranks report before any of them disconnects, so that errors of disconnecting do not matter."""
     device = Device.of(seat, experiment.backend, experiment.dtype)
     meet(device, seat)
     measured = _Measured(experiment, Grid.of(experiment.layout(), seat.rank), device)
@@ -98,20 +98,20 @@ def _run(experiment: Experiment, seat: Seat) -> None:
 
 
 def meet(device: Device, seat: Seat) -> None:
-    """Return when all ranks are there."""
+    """Set up torch.distributed, and return when all ranks have connected."""
     patience = timedelta(seconds=seat.timeout)
     store = _store(seat, patience)
     dist.init_process_group(device.backend, store=store, rank=seat.rank, world_size=seat.world, timeout=patience)
 
 
 def part() -> None:
-    """Leave when all ranks do."""
+    """Disconnect together with all other ranks."""
     dist.barrier()
     dist.destroy_process_group()
 
 
 def _store(seat: Seat, patience: timedelta) -> Any:
-    """A file where all ranks are on this host, else a server in rank 0; not the one of torchrun's agent."""
+    """A file if all ranks are on this host, else a server in rank 0, which is not that of torchrun's agent."""
     place = urlsplit(seat.store)
     if place.scheme == "file":
         return dist.FileStore(unquote(place.path), seat.world)  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ class _Measured:
         self.ledger = Ledger()
 
     def steps(self) -> dict[str, Any]:
-        """Train; seconds are those between the ends of steps, when the device has nothing left to do."""
+        """Train; a step is timed until the device is idle."""
         experiment, device = self.experiment, self.device
         source = _source(experiment, vocabulary(self.job))
         outcomes: list[Outcome] = []
@@ -170,12 +170,12 @@ class _Measured:
             checkpoints.save(folder, self.trainer.flat, self.trainer.optimizer, self.grid)
 
     def collectives(self) -> dict[str, dict[str, dict[str, float]]]:
-        """The last step's, each timed alone in the memory that the model has left."""
+        """The collectives of the last step, each timed alone after the model's memory has been released."""
         self.trainer = None
         return timing.communication(self.grid, self.ledger, self.device)
 
     def _summary(self, mine: list[float]) -> dict[str, Any]:
-        """A step is over when the slowest rank is done."""
+        """The times of the measured steps; a step ends when the slowest rank has finished."""
         times = timing.slowest(mine, self.device)
         return {
             "backend": self.device.backend,
@@ -187,7 +187,7 @@ class _Measured:
         }
 
     def _memory(self, peak: tuple[int, int]) -> dict[str, Any]:
-        """Of the rank that held most."""
+        """Peak memory of the rank that used most."""
         allocated, reserved = (int(most) for most in timing.slowest([float(size) for size in peak], self.device))
         return {"memory_B": allocated, "memory_reserved_B": reserved}
 
@@ -200,7 +200,7 @@ def _source(experiment: Experiment, known: int) -> tokens.TokenSource:
 
 
 def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Of all steps, those before the measured ones, too; a training that diverges was measured all the same."""
+    """Losses and norms of all steps, including the warm-up; the timing of a training that diverges is valid, too."""
     return {
         "losses": [_finite(outcome.loss) for outcome in outcomes],
         "gradient_norms": [_finite(outcome.gradient_norm) for outcome in outcomes],
@@ -208,12 +208,12 @@ def _losses(outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def _finite(number: torch.Tensor) -> float | None:
-    """None for what JSON has no number for."""
+    """The number; None if it is not finite, since JSON cannot express that."""
     return float(number) if math.isfinite(number) else None
 
 
 def versions() -> dict[str, Any]:
-    """Of what runs here."""
+    """The versions of torch and Python."""
     return {"torch_version": torch.__version__, "python_version": platform.python_version()}
 
 

@@ -1,9 +1,9 @@
 """Checkpoints that any grid can read: every rank writes its part of each matrix by its place in the whole matrix.
 
-What a rank holds of a matrix is a run of the elements of its block, so at most three rectangles: the end of a row,
-whole rows, the start of a row. torch.distributed.checkpoint stores rectangles, and reads what of them overlaps the
-rectangles of the grid that asks. Padding rows of a vocabulary, which depend on the grid, are not stored; of what
-several ranks hold copies of, one writes.
+A rank's shard of a matrix is a run of consecutive elements of its block, so it consists of at most three rectangles:
+the end of a row, whole rows, and the start of a row. torch.distributed.checkpoint stores rectangles; the reading grid
+may have others, and reads where they overlap. Padding rows of a vocabulary depend on the grid and are not stored. If
+several ranks hold the same elements, one of them writes.
 """
 
 import warnings
@@ -35,7 +35,7 @@ from perfmodel.launch.training.optimizer import ShardedAdamW
 from perfmodel.launch.training.parameters import Flat, Held, Piece
 
 _STEPS = "steps"
-# What reading bytes that are no metadata raises: of the file, of pickle, of an object of another kind.
+# Raised when a metadata file is damaged: by reading it, by pickle, or because it holds another kind of object.
 _TORN = (OSError, EOFError, UnpicklingError, AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError)
 
 
@@ -49,13 +49,13 @@ class _Rectangle:
 
     @property
     def chunk(self) -> ChunkStorageMetadata:
-        """Where it is, in torch's words."""
+        """Its position and shape as a record of torch."""
         return ChunkStorageMetadata(torch.Size((self.row, self.column)), self.values.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Part:
-    """What a rank holds of a stored matrix of `size`; `written` if it is the rank that stores it."""
+    """The part of a stored matrix of `size` that a rank holds; `written` if this rank is the one that stores it."""
 
     size: torch.Size
     dtype: torch.dtype
@@ -71,7 +71,7 @@ Parts = dict[str, _Part]
 
 
 def prepare(folder: str | Path) -> None:
-    """Make the folder of a checkpoint, or raise where none can be saved: known before training, not after it."""
+    """Create the folder of a checkpoint, or raise if none can be saved there, so that this is known before training."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         held = Path(folder, ".metadata").exists()
@@ -91,7 +91,7 @@ def save(folder: str | Path, flat: Flat, optimizer: ShardedAdamW, grid: Grid) ->
 
 
 def load(folder: str | Path, flat: Flat, optimizer: ShardedAdamW, grid: Grid) -> int:
-    """Read what any grid has written; all ranks call this. Gives the number of steps that were made."""
+    """Read a checkpoint that any grid has written; all ranks call this. Returns the number of steps made before."""
     steps = torch.zeros(1, 1, dtype=torch.int64)
     parts, reader = _parts(flat, optimizer, grid, steps), FileSystemReader(folder)
     try:
@@ -108,7 +108,7 @@ def load(folder: str | Path, flat: Flat, optimizer: ShardedAdamW, grid: Grid) ->
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """What failed on any rank, in a sentence; that there is one rank only is no news."""
+    """Report a failure of any rank in one sentence; torch's warning about a single rank is ignored."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="torch.distributed is disabled")
@@ -126,7 +126,7 @@ def _parts(flat: Flat, optimizer: ShardedAdamW, grid: Grid, steps: torch.Tensor)
     for number, held in enumerate(flat.held):
         piece, end = held.piece, start + held.piece.elements
         size = torch.Size((_stored_rows(piece), piece.columns))
-        # Replicas share the work; all of them hold the same.
+        # Replicas hold the same elements, so they take turns in writing the parameters.
         written = _first_copy(held, grid) and grid.replicas.place == number % grid.replicas.size
         for kind, tensor in (("weight", flat.master), ("first", optimizer.first), ("second", optimizer.second)):
             rectangles = tuple(_rectangles(piece, tensor[start:end]))
@@ -143,18 +143,18 @@ def _stored_rows(piece: Piece) -> int:
 
 
 def _first_copy(held: Held, grid: Grid) -> bool:
-    """Whether this rank is the first of those in its tensor block that hold the same elements."""
+    """Whether this rank is the first in its tensor block among those that hold the same elements."""
     split = {"sharded": "xyz", "xy": "xy", "x": "x", "y": "y"}.get(held.section, "")
     return all(axis.place == 0 for axis in (grid.x, grid.y, grid.z) if axis.name not in split)
 
 
 def _rectangles(piece: Piece, values: torch.Tensor) -> Iterator[_Rectangle]:
-    """Views of a rank's elements that are no padding, cut where rows of the block begin and end."""
+    """Views of a rank's elements without padding, cut where rows of the block begin and end."""
     (row, column), (_, width) = piece.corner, piece.block
     place, end = piece.offset, min(piece.offset + piece.elements, (_stored_rows(piece) - row) * width)
     while place < end:
         inside = place % width
-        # Up to the end of a row that has been begun, else as many whole rows as there are, else what is left of one.
+        # The rest of a row that has begun, else as many whole rows as there are, else the start of the last row.
         length = min(width - inside, end - place) if inside else (end - place) // width * width or end - place
         run = values[place - piece.offset : place - piece.offset + length]
         yield _Rectangle(row + place // width, column + inside, run.view(-1, min(length, width)))
@@ -199,7 +199,7 @@ class _Writing(DefaultSavePlanner):
         return self.plan
 
     def lookup_object(self, index: MetadataIndex) -> Any:
-        """The values of one."""
+        """The values of one rectangle."""
         return self.parts[index.fqn].find(index)
 
 
@@ -211,14 +211,14 @@ def _items(name: str, part: _Part) -> Iterator[WriteItem]:
 
 
 class _Reading(DefaultLoadPlanner):
-    """Tells torch where what is stored belongs on this rank."""
+    """Tells torch where the stored rectangles belong on this rank."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(flatten_state_dict=False, flatten_sharded_tensors=False)
         self.parts = parts
 
     def create_local_plan(self) -> LoadPlan:
-        """An item for each overlap of a stored rectangle with one of this rank's."""
+        """An item for each overlap of a stored rectangle with one of this rank."""
         assert self.metadata is not None  # noqa: S101 - torch has read it
         stored: dict[str, Any] = self.metadata.state_dict_metadata
         wanted = ((name, [one.chunk for one in part.rectangles]) for name, part in self.parts.items())

@@ -1,8 +1,8 @@
 """Random numbers that depend on a seed, a stream and an element's index, and on nothing else.
 
-A generator gives its n-th number after the n - 1 before it, so that ranks which hold different parts of one matrix
-would each have to draw all of it. Here the index is hashed (SplitMix64; Steele, Lea and Flood 2014), so that every rank
-draws its own elements only and every grid starts from the same model; dropout drops the same elements on every grid.
+A generator can return its n-th number only after the n - 1 numbers before it. Ranks that hold different parts of one
+matrix would therefore each have to draw all of it. Here the index is hashed (SplitMix64; Steele, Lea and Flood 2014),
+so that a rank draws only its own elements. Every grid starts from the same model and drops the same elements.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def _shifted(number: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def uniform(index: torch.Tensor, key: int) -> torch.Tensor:
-    """Numbers in (0, 1), float64, one for each index.
+    """Uniform numbers in (0, 1), float64, one per index.
 
     >>> uniform(torch.arange(3), key(1, "weights")).tolist()
     [0.9153, 0.1011, 0.0945]
@@ -47,13 +47,13 @@ def uniform(index: torch.Tensor, key: int) -> torch.Tensor:
 
 
 def normal(index: torch.Tensor, key: int) -> torch.Tensor:
-    """Standard normal numbers, float64, one for each index (Box and Muller 1958)."""
+    """Standard normal numbers, float64, one per index (Box and Muller 1958)."""
     radius = torch.sqrt(-2.0 * torch.log(uniform(2 * index, key)))
     return radius * torch.cos(2.0 * math.pi * uniform(2 * index + 1, key))
 
 
 def fill_normal(flat: torch.Tensor, index: "Index", key: int, std: float) -> None:
-    """Fill a flat tensor with normal numbers by the index that each element has in the whole matrix."""
+    """Fill a flat tensor with normal numbers, drawn by the index of each element in the whole matrix."""
     for start in range(0, flat.numel(), CHUNK):
         places = torch.arange(start, min(start + CHUNK, flat.numel()), device=flat.device)
         flat[start : start + len(places)] = (std * normal(index(places), key)).to(flat.dtype)
@@ -61,10 +61,10 @@ def fill_normal(flat: torch.Tensor, index: "Index", key: int, std: float) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """From a place in a rank's flat shard to the element's index in the whole matrix.
+    """Converts places in a rank's flat shard to indices in the whole matrix.
 
-    The rank holds, of a matrix of `columns` columns, the block that starts at (`row`, `column`) and is `width` wide,
-    and of that block, flattened, what follows element `offset`.
+    The whole matrix has `columns` columns. The rank's block starts at (`row`, `column`) and is `width` wide, and its
+    shard starts at element `offset` of the flattened block.
     """
 
     columns: int

@@ -1,9 +1,9 @@
-"""What is done to gradients at the end of a step: sums over Z and data, the norm over all ranks, and clipping.
+"""What happens to gradients at the end of a step: sums over Z and data, the norm over all ranks, and clipping.
 
-Sharded weights have been summed over Z by the schedule in every micro-step; their flat section is summed over data in
-buckets, from its end to its start because the backward pass finishes last layers first. With "data" overlapped, a
-bucket leaves in the last micro-step as soon as its last weight has been scattered. Everything else is a copy on the
-ranks of Z and data, and is summed over both as one slice.
+The schedule has summed the gradients of sharded weights over Z in every micro-step. Their flat section is summed over
+data in buckets, from its end to its start, because the backward pass finishes the last layers first. If "data" is
+overlapped, a bucket is sent in the last micro-step as soon as its last weight has been scattered. All other parameters
+are replicated over Z and data, and their gradients are summed over both as one slice.
 """
 
 from collections.abc import Iterator
@@ -26,30 +26,30 @@ class _Bucket:
 
 
 class Gradients:
-    """The flat gradient of a model's parameters, summed once a step."""
+    """The flat gradient of a model's parameters, summed once per step."""
 
     def __init__(self, flat: Flat, grid: Grid, *, bucket: float = BUCKET) -> None:
-        """`bucket`: bytes at which a bucket takes no further weight."""
+        """`bucket`: the size in bytes from which a bucket takes no further weight."""
         self._flat, self._grid, self._bytes = flat, grid, bucket
         self._buckets: list[_Bucket] = []
         self._of: dict[Weight, _Bucket] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Start a step: the gradient is forgotten and nothing has left."""
+        """Start a step: clear the gradient and mark all buckets as unsent."""
         self._flat.clear()
         self._buckets = list(_buckets(self._flat, self._bytes))
         self._of = {weight: bucket for bucket in self._buckets for weight in bucket.awaited}
 
     def arrived(self, weight: Weight) -> None:
-        """The last micro-step has scattered this weight's gradient, as it does once; a bucket that is full is sent."""
+        """Note that the last micro-step has scattered this weight's gradient, and send its bucket if it is complete."""
         bucket = self._of[weight]
         bucket.awaited.remove(weight)
         if not bucket.awaited:
             self._send(bucket)
 
     def finish(self) -> None:
-        """Sum what has not been sent over Z and data, and partial gradients over x; wait for all of it."""
+        """Sum the unsent gradients over Z and data, and partial gradients over x, and wait for all of these sums."""
         self._flat.complete()
         for bucket in self._buckets:
             if bucket.pending is None:
@@ -77,19 +77,19 @@ class Gradients:
         return total.sqrt()
 
     def clip(self, norm: torch.Tensor, most: float) -> None:
-        """Scale the gradient so that its norm is at most `most`. The device decides, the host does not wait."""
+        """Scale the gradient so that its norm is at most `most`; the host does not wait for the norm."""
         self._flat.gradient.mul_(torch.clamp(most / norm, max=1.0))
 
     def _send(self, bucket: _Bucket) -> None:
         bucket.pending = self._grid.replicas.all_reduce(self._flat.gradient[bucket.where])
 
     def _copied(self) -> torch.Tensor:
-        """The gradients of what Z and data hold copies of."""
+        """The gradients of parameters that are replicated over Z and data."""
         return self._flat.gradient[self._flat.section("sharded").stop :]
 
 
 def _buckets(flat: Flat, size: float) -> Iterator[_Bucket]:
-    """The sharded section from its end to its start, in runs of whole weights of at least `size` bytes."""
+    """Buckets of the sharded section, from its end to its start: runs of whole weights of at least `size` bytes."""
     end = start = flat.section("sharded").stop
     awaited: set[Weight] = set()
     for weight in reversed([held for held in flat.held if isinstance(held, Weight)]):

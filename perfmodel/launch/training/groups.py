@@ -1,8 +1,8 @@
 """The grid as torch sees it: a process group for each axis, cut from the same array of ranks that the model reads.
 
-A rank makes only the groups it is a member of, at most five whatever the number of ranks (AxoNN 0.2.0 makes every group
-of every rank: 24,578 calls at 8192 ranks of pure depth). An axis of size 1 has no group and sends nothing; one that
-spans all ranks uses the default group.
+A rank creates only the groups that it is a member of, at most five for any number of ranks. AxoNN 0.2.0 creates every
+group of every rank: 24,578 calls at 8192 ranks of pure depth. An axis of size 1 has no group and sends nothing; an axis
+that spans all ranks uses the default group.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,23 +17,23 @@ from perfmodel.parallel import ranks
 from perfmodel.parallel.axes import BATCH_GROUP, COMMUNICATION_GROUPS, REPLICA_GROUP, TENSOR_GROUP
 from perfmodel.parallel.layout import Layout
 
-# The names of torch 2.13; before, the same functions were called otherwise.
+# The names in torch 2.13, and the older names of the same functions.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 _reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
 class Pending(Protocol):
-    """A collective under way. `wait` makes what follows on this device wait for it; the host waits on gloo only."""
+    """A collective in progress. `wait` makes later work on this device wait for it; the host waits only on gloo."""
 
     def wait(self) -> object:
         """Return when the result may be used."""
 
 
 class Nothing:
-    """The collective of a group of one."""
+    """A collective in a group of one rank."""
 
     def wait(self) -> None:
-        """Nothing was sent."""
+        """Return at once, since nothing was sent."""
 
 
 NOTHING = Nothing()
@@ -43,7 +43,7 @@ NOTHING = Nothing()
 class Axis:
     """This rank's group along one axis: its size, this rank's place in it, and the collectives over it.
 
-    All three return at once with what to wait for; nothing may be done with the result before.
+    All three collectives return at once, with a `Pending`. The result may be used only after its `wait`.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Axis:
 
     @classmethod
     def strided(cls, *, rank: int, world: int, inner: int, size: int) -> "Axis":
-        """Of the groups of `size` ranks with `inner` ranks from one to the next, the one that `rank` is in."""
+        """The group of `rank` among the groups of `size` ranks with stride `inner`."""
         first = rank // (inner * size) * (inner * size) + rank % inner
         members, name = np.arange(first, first + inner * size, inner), f"{size} ranks, stride {inner}"
         return cls(name=name, size=size, place=(rank - first) // inner, group=_group(members, world, name))
 
     def all_reduce(self, tensor: torch.Tensor, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Pending:
-        """Put the sum (or `op`) over the group into `tensor`, which is contiguous, on every rank."""
+        """Replace `tensor`, which is contiguous, on every rank with the sum (or `op`) over the group."""
         if self.size == 1:
             return NOTHING
         self.ledger.add("all-reduce", self.name, tensor.numel(), tensor.dtype)
@@ -68,7 +68,7 @@ class Axis:
         return pending
 
     def all_gather(self, part: torch.Tensor) -> tuple[torch.Tensor, Pending]:
-        """The `part` of every rank, joined along the first dimension in the order of places."""
+        """The parts of all ranks, joined along the first dimension in the order of their places in the group."""
         if self.size == 1:
             return part, NOTHING
         whole = part.new_empty((self.size * part.shape[0], *part.shape[1:]))
@@ -76,9 +76,10 @@ class Axis:
         return whole, _all_gather(whole, part.contiguous(), group=self.group, async_op=True)
 
     def reduce_scatter(self, whole: torch.Tensor) -> tuple[torch.Tensor, Pending]:
-        """This rank's part of the sum of everybody's `whole`, cut along the first dimension; `whole` may be written to.
+        """This rank's part of the sum of all ranks' `whole`, cut along the first dimension; may overwrite `whole`.
 
-        Gloo's reduce-scatter takes a third longer than its all-reduce (16 MiB, 2 to 8 ranks), which stands in for it.
+        Gloo's reduce-scatter takes a third longer than its all-reduce (16 MiB, 2 to 8 ranks), so on gloo this calls the
+        all-reduce.
         """
         if self.size == 1:
             return whole, NOTHING
@@ -90,16 +91,17 @@ class Axis:
         return part, _reduce_scatter(part, whole, group=self.group, async_op=True)
 
     def part(self, tensor: torch.Tensor, dimension: int) -> torch.Tensor:
-        """This rank's equal part of `tensor` along a dimension; a view."""
+        """This rank's part of `tensor`, split evenly along a dimension, as a view."""
         length = tensor.shape[dimension] // self.size
         return tensor.narrow(dimension, self.place * length, length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """One rank's place in the grid: its axes, some of them joined, and what they have sent.
+    """One rank's place in the grid: its axes, two joint axes, and the ledger of what they have sent.
 
-    `replicas`: ranks that hold the same weights and see different tokens; `xy`: X and Y, which split the vocabulary.
+    `replicas` are ranks that hold the same weights and see different tokens; `xy` joins X and Y, which together split
+    the vocabulary.
     """
 
     layout: Layout
@@ -113,7 +115,7 @@ class Grid:
 
     @classmethod
     def of(cls, layout: Layout, rank: int = 0) -> "Grid":
-        """Make this rank's groups; torch.distributed is set up unless there is one rank only."""
+        """Create this rank's groups; torch.distributed must have been set up, unless there is only one rank."""
         ledger = Ledger()
         made: dict[str, tuple[np.ndarray, dist.ProcessGroup | None]] = {}
         for name in COMMUNICATION_GROUPS:
@@ -131,21 +133,21 @@ class Grid:
         return cls(layout=layout, rank=rank, **axes, replicas=replicas, xy=xy, ledger=ledger)
 
     def sent_over(self, group: str) -> Axis:
-        """The axis, or the axes joined, that the ledger counts under this name."""
+        """The axis, or the joint axis, that the ledger counts under this name."""
         return next(axis for axis in (self.x, self.y, self.z, self.replicas, self.xy) if axis.name == group)
 
     @property
     def shares(self) -> int:
-        """Ranks that see different tokens."""
+        """The number of shares of the batch: ranks that see different tokens."""
         return int(self.layout.size(BATCH_GROUP))
 
     def exchanged(self) -> "Grid":
-        """For a transposed layer: X and Y change roles. Groups, and the names they are counted under, stay."""
+        """The grid of a transposed layer: X and Y are exchanged, but keep their groups and names in the ledger."""
         return replace(self, x=self.y, y=self.x)
 
 
 def join_features(axis: Axis, part: torch.Tensor) -> torch.Tensor:
-    """Rows with the features of all ranks of an axis."""
+    """Rows whose features are gathered from all ranks of an axis."""
     whole, pending = axis.all_gather(part)
     pending.wait()
     if axis.size == 1:

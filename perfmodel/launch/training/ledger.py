@@ -1,4 +1,4 @@
-"""What was sent: every collective counted by operation, axis and size, as the analytical model counts it."""
+"""A count of all collectives by operation, axis and size, as the analytical model counts them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ Operation = Literal["all-gather", "reduce-scatter", "all-reduce"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One kind of call: `elements` is the buffer, gathered or not yet reduced, of one device."""
+    """One kind of call; `elements` is the size of one device's buffer after a gather or before a reduction."""
 
     operation: Operation
     axis: str
@@ -21,13 +21,13 @@ class Call:
 
     @property
     def buffer(self) -> int:
-        """Bytes of the buffer."""
+        """The size of the buffer in bytes."""
         return self.elements * self.dtype.itemsize
 
 
 @dataclass(slots=True)
 class Ledger:
-    """How often each kind of call was made; one for all axes of a grid."""
+    """How often each kind of call was made; all axes of a grid share one ledger."""
 
     calls: Counter[Call] = field(default_factory=Counter)
 
@@ -44,9 +44,9 @@ class Ledger:
         return found
 
     def since(self, before: Counter[Call]) -> "Ledger":
-        """What was added after a copy of `calls` was taken."""
+        """The calls that were added after a copy of `calls` was taken."""
         return Ledger(self.calls - before)
 
     def __iter__(self) -> Iterator[tuple[Call, int]]:
-        """Every kind of call, in the order in which it was first made, with its number."""
+        """Every kind of call with its count, in the order of the first calls."""
         return iter(self.calls.items())

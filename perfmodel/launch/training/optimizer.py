@@ -7,16 +7,16 @@ from perfmodel.launch.training.parameters import Flat
 
 
 class ShardedAdamW:
-    """torch.optim.AdamW with a rank's parameters in two groups, and the two moments laid out as the values are.
+    """torch.optim.AdamW with a rank's parameters in two groups, and the two moments in the same order as the values.
 
-    What Z shards (matrices) decays; what it does not (biases, norms, positions) does not. Moments have the format of
-    the master copy.
+    Weight decay applies to the parameters that Z shards (matrices), but not to the others (biases, norms, positions).
+    Moments have the number format of the master copy.
     """
 
     def __init__(
         self, flat: Flat, *, learning_rate: float, betas: tuple[float, float], eps: float, weight_decay: float
     ) -> None:
-        """Moments are zero and no step has been made."""
+        """Start with moments of zero, before the first step."""
         self._flat = flat
         self.first, self.second = torch.zeros_like(flat.master), torch.zeros_like(flat.master)
         sharded = flat.section("sharded")
@@ -31,14 +31,14 @@ class ShardedAdamW:
         self.resume(0)
 
     def resume(self, steps: int) -> None:
-        """Go on as if `steps` had been made, which the corrections of the moments depend on."""
+        """Continue as if `steps` had been made; the bias corrections of the moments depend on this number."""
         self.steps = steps
         for run, values in self._runs:
             made = torch.tensor(float(steps), device=values.device)
             self._adamw.state[values] = {"step": made, "exp_avg": self.first[run], "exp_avg_sq": self.second[run]}
 
     def step(self) -> None:
-        """Change the master copy by the gradient, and round it to the format of products."""
+        """Update the master copy with the gradient, and round it to the format of products."""
         for run, values in self._runs:
             values.grad = self._flat.gradient[run]
         self._adamw.step()

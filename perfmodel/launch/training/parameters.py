@@ -1,8 +1,8 @@
-"""What a rank holds of each parameter, and all of it in a few flat tensors.
+"""The part of each parameter that a rank holds, and the few flat tensors that hold all these parts.
 
-A weight is split over two axes (its rows over one, its columns over the other), flattened, and cut once more over Z.
-Biases, norms and positions are split over one axis at most, and Z and data hold copies of them. All values lie in one
-flat tensor, all gradients in another of the same order, so that the optimizer, the gradient norm and the sums over
+A weight is split over two axes (its rows over one, its columns over the other), flattened, and sharded over Z. Biases,
+norms and positions are split over at most one axis, and are replicated over Z and data. All values lie in one flat
+tensor, and all gradients in another of the same order. Therefore the optimizer, the gradient norm and the sums over
 data need no loop over parameters, and buckets are slices.
 """
 
@@ -18,8 +18,8 @@ from perfmodel.launch.training import draws
 from perfmodel.launch.training.groups import Axis, Grid
 
 WHOLE = Axis(name="none")  # splits nothing
-# Which axes a parameter is split over; the order in which flat tensors hold them. "partial" is split over none, but
-# each rank of x finds only its heads' part of the gradient.
+# The axes that a parameter is split over, in the order in which flat tensors hold these sections. "partial" is split
+# over none, but each rank of x computes only its heads' part of the gradient.
 SECTIONS = ("sharded", "x", "y", "xy", "none", "partial")
 
 
@@ -27,7 +27,8 @@ SECTIONS = ("sharded", "x", "y", "xy", "none", "partial")
 class Piece:
     """The part of a matrix of `rows` x `columns` that this rank holds; a vector has one column.
 
-    `drawn` rows hold normal numbers of deviation `std` (or the constant `fill` where std is 0), the rest is padding.
+    The first `drawn` rows start from normal numbers with standard deviation `std`, the rest is padding. Where `std` is
+    0, all elements start from `fill`.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Piece:
     drawn: int | None = None
 
     def __post_init__(self) -> None:
-        """Everything divides."""
+        """Check that each axis divides what it splits."""
         for length, axis, what in (
             (self.rows, self.over_rows, "rows"),
             (self.columns, self.over_columns, "columns"),
@@ -52,7 +53,7 @@ class Piece:
 
     @property
     def block(self) -> tuple[int, int]:
-        """Rows and columns of this rank's block, gathered over Z."""
+        """Rows and columns of this rank's block after gathering over Z."""
         return self.rows // self.over_rows.size, self.columns // self.over_columns.size
 
     @property
@@ -73,7 +74,7 @@ class Piece:
         return self.over_z.place * self.elements
 
     def start(self, values: torch.Tensor, seed: int) -> None:
-        """Fill this rank's elements with what training starts from, the same on every grid."""
+        """Fill this rank's elements with their initial values, which are the same on every grid."""
         if not self.std:
             values.fill_(self.fill)
             return
@@ -92,18 +93,18 @@ class Held(nn.Module):
     untouched: bool
 
     def __init__(self, piece: Piece, section: str) -> None:
-        """Nothing is allocated before `hold` gives it a place."""
+        """Allocate nothing; `hold` does that later."""
         super().__init__()
         self.piece, self.section = piece, section
         self.values = nn.Parameter(torch.empty(piece.elements, device="meta"))
 
     def place(self, values: torch.Tensor, gradient: torch.Tensor) -> None:
-        """Keep values and gradient in these flat views."""
+        """Use these flat views for the values and the gradient."""
         self.values, self.gradient = nn.Parameter(values), gradient
         self.untouched = True
 
     def accumulate(self, gradient: torch.Tensor) -> None:
-        """Add to the step's gradient; the first addition overwrites, so that it need not be cleared."""
+        """Add to the gradient of the step; the first addition overwrites it, so that it need not be cleared."""
         if self.untouched:
             self.gradient.copy_(gradient)
         else:
@@ -119,32 +120,32 @@ class Weight(Held):
         super().__init__(piece, "sharded")
 
     def accumulate_product(self, left: torch.Tensor, right: torch.Tensor) -> None:
-        """Add a product to the step's gradient without writing it anywhere before; for a weight that Z leaves whole."""
+        """Compute a product straight into the gradient of the step; for a weight that Z does not shard."""
         block = self.gradient.view(self.piece.block)
         torch.addmm(block, left, right, beta=0 if self.untouched else 1, out=block)
         self.untouched = False
 
 
 class Vector(Held):
-    """A bias, the scale of a norm, positions: copies over Z and data, used as it is."""
+    """A bias, the scale of a norm, or positions: replicated over Z and data, and used without gathering."""
 
     def __init__(self, piece: Piece, *, partial: bool = False) -> None:
-        """Split over one axis, or x and y joined, or none; `partial` where the heads of x share it."""
+        """Split over `axis`, which may be x and y joined, or not at all; `partial` if the heads of x share it."""
         axis = piece.over_rows if piece.over_rows.size > 1 else piece.over_columns
         super().__init__(piece, "partial" if partial else axis.name if axis.size > 1 else "none")
 
     def place(self, values: torch.Tensor, gradient: torch.Tensor) -> None:
-        """What autograd finds is moved into the accumulated gradient at once."""
+        """Move each gradient of autograd into the accumulated gradient as soon as it is there."""
         super().place(values, gradient)
         self.values.register_post_accumulate_grad_hook(self._collect)  # type: ignore[no-untyped-call]
 
     def forward(self) -> torch.Tensor:
-        """The values: a vector, or a matrix where there is more than one column."""
+        """The values: a vector, or a matrix if there is more than one column."""
         rows, columns = self.piece.block
         return self.values if columns == 1 else self.values.view(rows, columns)
 
     def _collect(self, values: torch.Tensor) -> None:
-        assert values.grad is not None  # noqa: S101 - torch calls this once there is one
+        assert values.grad is not None  # noqa: S101 - torch calls this when there is one
         self.accumulate(values.grad)
         values.grad = None
 
@@ -153,7 +154,7 @@ class Vector(Held):
 class Flat:
     """All parameters of a rank: `values` as products read them, `master` as the optimizer writes them.
 
-    Where products run in the optimizer's own format the two are one tensor. `sections` are (axes, start, end).
+    If products have the optimizer's number format, the two are one tensor. `sections` are (axes, start, end).
     """
 
     values: torch.Tensor
@@ -163,21 +164,21 @@ class Flat:
     held: tuple[Held, ...]
 
     def section(self, name: str) -> slice:
-        """Where the flat tensors hold the parameters of a section."""
+        """The slice of the flat tensors that holds the parameters of a section."""
         return next(slice(start, end) for axes, start, end in self.sections if axes == name)
 
     def publish(self) -> None:
-        """Round what the optimizer has written to the format of products."""
+        """Round the values that the optimizer has written to the format of products."""
         if self.values is not self.master:
             self.values.copy_(self.master)
 
     def clear(self) -> None:
-        """Forget the gradient."""
+        """Mark the gradient as empty."""
         for one in self.held:
             one.untouched = True
 
     def complete(self) -> None:
-        """The gradient of what a step has not used is zero."""
+        """Set the gradients of parameters that the step has not used to zero."""
         for one in self.held:
             if one.untouched:
                 one.gradient.zero_()
@@ -191,9 +192,9 @@ def hold(
     kept: torch.dtype | None = None,
     seed: int | None = 0,
 ) -> Flat:
-    """Allocate all parameters of a model and start them; `kept` is the format of gradient and master copy.
+    """Allocate and initialize all parameters of a model; `kept` is the format of the gradient and the master copy.
 
-    By default that is fp32, or fp64 where products run in it. Without a seed nothing is drawn (a dry run).
+    Its default is fp32, or fp64 if products run in fp64. Without a seed nothing is drawn (a dry run).
     """
     kept = kept or (torch.float64 if dtype == torch.float64 else torch.float32)
     held = tuple(sorted(_held(module), key=lambda one: SECTIONS.index(one.section)))  # stable: model order inside
@@ -212,7 +213,7 @@ def hold(
 
 
 def _held(module: nn.Module) -> Iterator[Held]:
-    """Every parameter once, in the order of the model; a tied table belongs to the layer that comes first."""
+    """Every parameter once, in the order of the model; a tied table counts for the first layer that uses it."""
     return (one for one in module.modules() if isinstance(one, Held))
 
 

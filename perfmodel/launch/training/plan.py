@@ -1,4 +1,4 @@
-"""How a model is run on a grid: what every layer needs to know, handed down when the model is built."""
+"""How a model is run on a grid: what every layer needs to know, passed down when the model is built."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from perfmodel.parallel.choices import AXONN_OVERLAPS, Overlap, Recompute, Weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The grid, the traffic of weights, the products' modes, and what is recomputed and dropped."""
+    """The grid, the schedule of weights, the modes of products, recomputation, and dropout."""
 
     grid: Grid
     schedule: Schedule
@@ -31,14 +31,14 @@ class Plan:
         recompute: Recompute = "none",
         tune: bool = False,
     ) -> "Plan":
-        """A plan with a schedule of its own."""
+        """A plan with a new schedule."""
         schedule = Schedule(grid.z, overlap=overlap, weight_cache=weight_cache)
         return cls(grid=grid, schedule=schedule, products=Products(tune=tune), recompute=recompute)
 
 
 @dataclass(frozen=True, slots=True)
 class MicroStep:
-    """The step, the first of this rank's sequences counted through the step's batch, and the angles of positions."""
+    """The step, the index in its batch of this rank's first sequence, and the rotary angles of positions."""
 
     step: int
     first: int
@@ -46,6 +46,10 @@ class MicroStep:
 
 
 def first_sequence(grid: Grid, *, micro_batch: int, micro_step: int) -> int:
-    """A micro-step takes the next `micro_batch` sequences for every share of the batch, those of one z together."""
+    """The index in the step's batch of this rank's first sequence in a micro-step.
+
+    A micro-step takes the next `micro_batch` sequences for every share of the batch. The shares of one z group follow
+    each other.
+    """
     mine = grid.replicas.place * grid.z.size + grid.z.place
     return (micro_step * grid.shares + mine) * micro_batch

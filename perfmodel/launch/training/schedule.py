@@ -1,8 +1,8 @@
 """When a weight is gathered over Z, how long it is kept, and when its gradient is scattered.
 
-A micro-step asks for weights in the same order every time. The first one writes the order down; from then on, with
-gathers overlapped, the weight that will be needed next is on its way while the present one is in use (arXiv
-2502.08145, section V-D, OAG). Scattered gradients are waited for when two more have been sent, or at the end (ORS).
+Every micro-step asks for weights in the same order. The first micro-step records this order. After that, if gathers
+overlap, the next weight is gathered while the present one is in use (arXiv 2502.08145, section V-D, OAG). A scattered
+gradient is waited for when two more have been sent, or at the end (ORS).
 """
 
 from collections import deque
@@ -18,16 +18,16 @@ from perfmodel.parallel.choices import AXONN_OVERLAPS, Overlap, WeightCache
 
 # A forward pass that will be run again keeps nothing for the backward pass; "again" is that second forward pass.
 Pass = Literal["forward", "first", "again", "backward"]
-_SCATTERS_UNDER_WAY = 2  # each holds a whole gradient
+_SCATTERS_UNDER_WAY = 2  # each keeps a whole gradient in memory
 
 
 class Schedule:
-    """The traffic of weights over Z, shared by all layers of a model."""
+    """Gathers weights and scatters their gradients over Z, for all layers of a model."""
 
     def __init__(
         self, z: Axis, *, overlap: frozenset[Overlap] = AXONN_OVERLAPS, weight_cache: WeightCache = "none"
     ) -> None:
-        """`weight_cache`: a gathered weight is kept for no other pass, since the last forward pass, or the first."""
+        """`weight_cache`: a gathered weight is kept for no other pass, from the last forward pass on, or always."""
         self._z, self.overlap, self._cache = z, overlap, weight_cache
         self._during: Pass = "forward"
         self._order: list[tuple[Weight, torch.dtype]] = []
@@ -44,7 +44,7 @@ class Schedule:
         self._recorded, self._next = self._recorded or bool(self._order), 0
 
     def finish(self) -> None:
-        """End a micro-step: every gradient has arrived and nothing is kept."""
+        """End a micro-step: wait for all gradients, and release all gathered weights."""
         while self._scatters:
             self._settle()
         if self._ahead:
@@ -54,7 +54,7 @@ class Schedule:
 
     @contextmanager
     def during(self, which: Pass) -> Iterator[None]:
-        """What is run inside belongs to this pass."""
+        """Count what runs inside this context as part of a pass."""
         before, self._during = self._during, which
         try:
             yield
@@ -62,7 +62,7 @@ class Schedule:
             self._during = before
 
     def gather(self, weight: Weight, dtype: torch.dtype, *, last: bool = False) -> torch.Tensor:
-        """This rank's block of a weight, in the format of the product that it is for; `last` use in a micro-step."""
+        """This rank's block of a weight, in the format of its product; `last` marks its last use in the micro-step."""
         if self._z.size == 1:
             return weight.values.to(dtype).view(weight.piece.block)
         if weight in self._kept:
@@ -87,7 +87,7 @@ class Schedule:
         self.scattered(weight)
 
     def _arrive(self, weight: Weight, dtype: torch.dtype) -> torch.Tensor:
-        """The gathered weight, sent for now or earlier; then send for the next."""
+        """The gathered weight, whose gather begins now or has begun earlier; then begin to gather the next one."""
         if self._ahead and self._ahead[0] is weight and self._ahead[1].dtype == dtype:
             _, whole, pending = self._ahead
         else:
@@ -104,7 +104,7 @@ class Schedule:
         return self._z.all_gather(weight.values.detach().to(dtype))
 
     def _note(self, weight: Weight, dtype: torch.dtype) -> None:
-        """Step through the order; where it is left (a pass for evaluation), write it down anew from there."""
+        """Advance in the recorded order; if a weight deviates from it (an evaluation pass), record anew from there."""
         if self._recorded and self._next < len(self._order) and self._order[self._next][0] is weight:
             self._next += 1
             return

@@ -1,7 +1,7 @@
-"""Tokens to train on: which sequences are a rank's, and where they come from.
+"""Tokens to train on: which sequences a rank reads, and where they come from.
 
-The sequences of all steps are numbered through. A step takes the next `batch` of them; who gets which is decided in
-`plan.first_sequence`, so that every grid trains on the same sequences in each step.
+The sequences of all steps are numbered consecutively, and a step takes the next `batch` of them. In
+`plan.first_sequence` they are assigned to ranks, so that every grid trains on the same sequences in each step.
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ class TokenSource(Protocol):
     """Where sequences come from."""
 
     def read(self, first: int, sequences: int) -> torch.Tensor:
-        """The tokens of some sequences, as int64 of sequences x (length + 1): of each, the last is a target only."""
+        """The tokens of some sequences, as int64 of sequences x (length + 1); the last of each is only a target."""
 
 
 def batches(
     source: TokenSource, grid: Grid, *, batch: int, accumulation: int, step: int
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """(tokens, targets) of this rank in each micro-step of a step that has `batch` sequences over all ranks."""
+    """(tokens, targets) of this rank in each micro-step of a step, which has `batch` sequences over all ranks."""
     micro_batch, rest = divmod(batch, grid.shares * accumulation)
     if rest or not micro_batch:
         over = ", ".join(f"{axis} {grid.layout.size(axis)}" for axis in BATCH_AXES)
@@ -48,14 +48,14 @@ def batches(
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Tokens drawn evenly from a vocabulary, no two sequences the same."""
+    """Tokens drawn uniformly from a vocabulary, anew for every sequence."""
 
     vocabulary: int
     length: int
     seed: int = 0
 
     def read(self, first: int, sequences: int) -> torch.Tensor:
-        """As `TokenSource.read`; a token depends on the seed and its place only."""
+        """As `TokenSource.read`; a token depends only on the seed and its place."""
         span = self.length + 1
         index = torch.arange(first * span, (first + sequences) * span)
         numbers = draws.uniform(index, draws.key(self.seed, "tokens"))
@@ -63,15 +63,15 @@ class Drawn:
 
 
 class TokenFile:
-    """Tokens in a file, one after the other, read where they lie (memory-mapped).
+    """Tokens in a file, one after the other, which is memory-mapped.
 
-    The file is what `numpy.save` writes of a vector of uint16 or uint32 (`.npy`), or the bare numbers, little-endian,
-    in a file named `.uint16` or `.uint32`. Sequence n starts at token n * length, and its last target is the first
-    token of sequence n + 1; after the last whole sequence comes the first again.
+    The file is a vector of uint16 or uint32 as `numpy.save` writes it (`.npy`), or the bare numbers, little-endian, in
+    a file named `.uint16` or `.uint32`. Sequence n starts at token n * length, and its last target is the first token
+    of sequence n + 1. After the last whole sequence, the first one follows again.
     """
 
     def __init__(self, path: str | Path, *, vocabulary: int, length: int) -> None:
-        """Nothing but the header is read."""
+        """Open the file, and read only its header."""
         self.path, self.vocabulary, self.length = Path(path), vocabulary, length
         self._tokens = _mapped(self.path)
         self.sequences = (len(self._tokens) - 1) // length
@@ -95,9 +95,9 @@ class TokenFile:
 
 
 def _mapped(path: Path) -> np.ndarray[Any, Any]:
-    """The numbers in a file, none of them read."""
+    """The numbers in a file, memory-mapped without reading them."""
     if path.suffix not in (".npy", *_FORMATS):
-        raise UsageError(f"{path} is no token file by its name; wanted .npy, .uint16 or .uint32")
+        raise UsageError(f"{path} does not have the name of a token file; wanted .npy, .uint16 or .uint32")
     try:
         tokens: np.ndarray[Any, Any]
         if path.suffix == ".npy":
@@ -107,7 +107,7 @@ def _mapped(path: Path) -> np.ndarray[Any, Any]:
     except (OSError, EOFError, ValueError) as error:
         raise PerfmodelError(f"{path} cannot be read as tokens: {error}") from error
     if not isinstance(tokens, np.ndarray):  # an archive of several
-        raise PerfmodelError(f"{path} is no .npy file, by what is in it; wanted what numpy.save writes")
+        raise PerfmodelError(f"{path} is not a .npy file, judging by its content; wanted one that numpy.save wrote")
     if tokens.ndim != 1 or tokens.dtype.kind != "u" or tokens.dtype.itemsize not in (2, 4):
         raise PerfmodelError(
             f"{path} holds {tokens.dtype} of shape {tokens.shape}; wanted a vector of uint16 or uint32"

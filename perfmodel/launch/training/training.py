@@ -20,7 +20,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 class Training:
     """How a model is trained, by default as GPT-3 of 350 million parameters (arXiv 2005.14165, table 2.1, appendix B).
 
-    `clip`: the most that the norm of the gradient may be, or None.
+    `clip`: the largest allowed norm of the gradient, or None.
     """
 
     learning_rate: float = 3e-4
@@ -34,7 +34,7 @@ class Training:
 class Outcome:
     """Mean loss over the tokens of a step before its update, and norm of the gradient before clipping.
 
-    Scalars on the device: reading one (`float(...)`) waits for the step.
+    Both are scalars on the device; reading one (`float(...)`) waits for the step.
     """
 
     loss: torch.Tensor
@@ -45,7 +45,7 @@ class Trainer:
     """A model, its parameters, and the optimizer's state on one rank.
 
     The model is called as `model(tokens, targets, scale=..., step=..., micro_step=...)` and returns this rank's sum of
-    token losses times `scale`, so that summing over micro-steps, Z and data gives the mean over the step's tokens.
+    token losses times `scale`. So the sum over micro-steps, Z and data is the mean over the tokens of the step.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Trainer:
         )
 
     def step(self, step: int, batches: Sequence[Batch]) -> Outcome:
-        """Train on this rank's batches of a step, one for each micro-step; `step` counts from 0."""
+        """Train on this rank's batches of a step, one per micro-step; `step` counts from 0."""
         if len(batches) != self.accumulation:
-            raise UsageError(f"batches for a step: {len(batches)}; wanted {self.accumulation}, one for each micro-step")
+            raise UsageError(f"batches for a step: {len(batches)}; wanted {self.accumulation}, one per micro-step")
         self.gradients.begin()
         loss = self._passes(step, batches)
         self.gradients.finish()
@@ -101,11 +101,11 @@ class Trainer:
         return total
 
     def _summed(self, loss: torch.Tensor) -> torch.Tensor:
-        """The loss of all ranks; ranks of x and y have computed the same."""
+        """The loss of all ranks; the ranks of x and y have computed the same value, so it is not summed over them."""
         self.plan.grid.z.all_reduce(loss).wait()
         self.plan.grid.replicas.all_reduce(loss).wait()
         return loss
 
 
 def _ignore(_: Weight) -> None:
-    """Buckets leave in the last micro-step only."""
+    """Do nothing: buckets are sent only in the last micro-step."""

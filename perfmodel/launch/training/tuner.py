@@ -1,9 +1,9 @@
 """Matrix products in the mode that is fastest for their shape (arXiv 2502.08145, section V-C).
 
-A BLAS computes A B with either operand read as it lies (N) or transposed (T), and for some shapes one mode is several
-times slower than another: 6 % against 55 % of the peak on MI250X (the paper). A product can be had in any mode by
-copying an operand into the other order first, or by computing (B^T A^T)^T; with `tune`, each shape is tried in all of
-them once and the fastest is kept.
+A BLAS computes A B with each operand read as it is stored (N) or transposed (T). For some shapes one mode is several
+times slower than another: 6 % against 55 % of the peak on MI250X (the paper). A product can be computed in any mode by
+first copying an operand into the other storage order, or as (B^T A^T)^T. With `tune`, each shape is tried once in all
+modes, and the fastest is kept.
 """
 
 import time
@@ -33,7 +33,7 @@ def _transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _other_order(matrix: torch.Tensor) -> torch.Tensor:
-    """The same matrix with rows and columns stored the other way round."""
+    """The same matrix in the other storage order of rows and columns."""
     return matrix.contiguous() if not matrix.is_contiguous() else matrix.t().contiguous().t()
 
 
@@ -47,7 +47,7 @@ MODES: dict[str, Product] = {
 
 @dataclass(slots=True)
 class Products:
-    """The three products of a layer, each in its usual mode, or with `tune` in the fastest for its shape."""
+    """The three products of a layer, each in its usual mode, or with `tune` in the fastest mode for its shape."""
 
     tune: bool = False
     chosen: dict[tuple[object, ...], str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Products:
 
 
 def _time(product: Product, a: torch.Tensor, b: torch.Tensor) -> float:
-    """Least seconds of a product."""
+    """The shortest time of a product in seconds."""
     least = float("inf")
     for run in range(_WARM_UP + _RUNS):
         _finish(a.device)
@@ -89,6 +89,6 @@ def _time(product: Product, a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def _finish(device: torch.device) -> None:
-    """Timing alone waits for the whole device."""
+    """Wait for the device; only timing does this."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -37,7 +37,7 @@ def asked(**options):
         ({"grids": "all"}, "--grids all needs --nproc"),
         ({"grid": "1x1x1x2", "save": "kept", "rounds": 2}, "--save takes the checkpoint of one run, not of 2 rounds"),
         ({"grids": "top:3", "nproc": 8}, "--grids top:3 needs --machine"),
-        ({"grids": "top:some", "nproc": 8}, "wanted top: and how many, such as top:5"),
+        ({"grids": "top:some", "nproc": 8}, "wanted top: and a number, such as top:5"),
         ({"grids": "sample:2", "nproc": 7, "batch": 6}, "no grid of 7 can run gpt-tiny"),
         ({"grids": "none.txt"}, "none.txt"),
     ],

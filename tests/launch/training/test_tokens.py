@@ -98,7 +98,7 @@ def test_what_is_no_token_file_is_refused(tmp_path, name, content, message):
 def test_an_archive_by_the_name_of_a_vector_is_refused(tmp_path):
     np.savez(tmp_path / "text.npz", tokens=np.arange(9, dtype=np.uint16))
     (tmp_path / "text.npz").rename(tmp_path / "text.npy")
-    with pytest.raises(PerfmodelError, match="by what is in it"):
+    with pytest.raises(PerfmodelError, match="judging by its content"):
         TokenFile(tmp_path / "text.npy", vocabulary=256, length=4)
 
 
