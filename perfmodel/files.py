@@ -37,7 +37,7 @@ def write_new(path: Path, content: str) -> None:
         try:
             os.link(scratch, path)
         except FileExistsError:
-            told = f"{path} is there already; give another name, or move it away first"
+            told = f"{path} already exists; give another name, or move it away first"
             raise PerfmodelError(told) from None
 
 

@@ -47,7 +47,7 @@ def free(out: str | Path, name: str) -> Path:
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(f"{name} {str(out)!r} does not end in .yaml, by which --machine knows a profile of your own")
     if path.exists():
-        raise PerfmodelError(f"{out} is there already; give another name, or move it away first")
+        raise PerfmodelError(f"{out} already exists; give another name, or move it away first")
     check_writable(path)
     return path
 

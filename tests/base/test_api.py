@@ -150,7 +150,7 @@ def test_a_fitted_machine_is_the_profile_that_is_written(tmp_path):
     )
     assert inside == pytest.approx(written, rel=1e-5)  # a profile has six digits
     assert inside < before
-    with pytest.raises(PerfmodelError, match="is there already"):
+    with pytest.raises(PerfmodelError, match="already exists"):
         fitted.write(out)
     with pytest.raises(UsageError, match=r"out 'mine.txt' does not end in .yaml"):
         perfmodel.calibrate(runs, "localhost-cpu", out="mine.txt")

@@ -60,7 +60,7 @@ def test_a_file_that_is_there_is_not_touched(calibrate):
     before = file.read_bytes()
     answer, _ = calibrate(out="there.yaml")
     assert (answer.code, answer.out, file.read_bytes()) == (1, "", before)
-    assert "is there already" in answer.err
+    assert "already exists" in answer.err
 
 
 def test_a_name_that_is_no_profile_and_a_parameter_that_is_none_are_refused(calibrate):

@@ -30,7 +30,7 @@ def test_the_table_and_the_csv_hold_the_collectives(run):
     ("given", "code", "said"),
     [
         (("--grid", "2x2x1x1", "--gpus", "8"), 2, "--grid 2x2x1x1 has 4 devices, --gpus says 8"),
-        (("--grid", "2x2x1x1", "--rank", "4"), 2, "rank 4 of 4 ranks, wanted 0 to 3"),
+        (("--grid", "2x2x1x1", "--rank", "4"), 2, "rank 4 of 4 ranks; wanted 0 to 3"),
         (("--grid", "3x1x1x1"), 1, "3x1x1x1 cannot run gpt-tiny"),
         (("--grid", "2x2x1x1", "--fidelity", "paper"), 2, "--fidelity paper leaves out"),
         (("--grid", "2x2x1x1", "--dropout"), 2, "AdamW and no dropout"),

@@ -163,7 +163,7 @@ def test_a_new_profile_can_be_edited_and_the_edit_counts(run, tmp_path):
 def test_a_file_that_is_there_is_never_overwritten(refused, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("precious")
-    assert f"{path} is there already" in refused("machines", "new", "--from", "perlmutter", path)
+    assert f"{path} already exists" in refused("machines", "new", "--from", "perlmutter", path)
     assert path.read_text() == "precious"
     link = tmp_path / "link.yaml"
     link.symlink_to(tmp_path / "nowhere.yaml")

@@ -1,4 +1,4 @@
-"""A step of the launch code on simulated ranks, in one process: what it sends, multiplies and holds is counted.
+"""A step of the launch code on simulated ranks in one process, counting collectives, FLOPs and memory.
 
 Within the launcher it may import processes, layers and training.
 """

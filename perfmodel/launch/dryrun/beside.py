@@ -1,4 +1,4 @@
-"""A dry run compared with the analytical model: what each says is sent, multiplied and held."""
+"""A dry run compared with the analytical model: collectives, FLOPs and memory of both."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """One step of one rank at any scale, in one process and without a GPU: the launch code under fake groups and tensors.
 
-Fake process groups send nothing and fake tensors hold no numbers. The code of a run does all that it would do, in the
-same order, and what it sends, multiplies and holds can be counted.
+Fake process groups send nothing and fake tensors hold no numbers. The code of a run executes all its operations in the
+same order, so that collectives, FLOPs and memory can be counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def dry_run(job: Job, layout: Layout, *, rank: int = 0) -> DryRun:
                 made = trainer(job, grid, device=torch.device("cpu"), dtype=_FORMATS[job.dtype], seed=None)
                 _name(tracker, made)
                 batches = [(tokens, tokens)] * made.accumulation
-                if made.accumulation == 1:  # the first micro-step of all gathers nothing ahead
+                if made.accumulation == 1:  # the very first micro-step gathers no weight in advance
                     made.step(0, batches)
                 before = grid.ledger.calls.copy()
                 tracker.begin()
@@ -64,14 +64,14 @@ def _refuse(job: Job) -> None:
     """Refuse what the launch code does not support."""
     settings = job.settings
     if job.model.transformer is None:
-        raise UsageError(f"{job.model.name} is no decoder, and only decoders can be run dry")
+        raise UsageError(f"{job.model.name} is not a decoder, and only decoders can be run dry")
     if job.dtype not in _FORMATS:
         raise UsageError(f"a dry run in {job.dtype}: wanted {', '.join(_FORMATS)}")
     size = _FORMATS[job.dtype].itemsize
     sizes = settings.activation_bytes, settings.weight_bytes, settings.gradient_bytes
     if sizes != (size, size, size) or settings.data_gradient_bytes not in (None, _KEPT):
         raise UsageError(
-            f"a dry run has {size} bytes an element of all but the accumulated gradients, which have {_KEPT}"
+            f"a dry run has {size} bytes per element of all but the accumulated gradients, which have {_KEPT}"
         )
     if settings.optimizer != "adamw" or settings.dropout:
         raise UsageError("a dry run has AdamW and no dropout: wanted --optimizer adamw and --no-dropout")
@@ -79,9 +79,9 @@ def _refuse(job: Job) -> None:
 
 @contextmanager
 def _pretended(ranks: int, rank: int) -> Iterator[None]:
-    """Act as one of so many ranks, none of which exists."""
+    """Act as one of the given number of ranks, none of which exists."""
     if not 0 <= rank < ranks:
-        raise UsageError(f"rank {rank} of {ranks} ranks, wanted 0 to {ranks - 1}")
+        raise UsageError(f"rank {rank} of {ranks} ranks; wanted 0 to {ranks - 1}")
     if ranks == 1:
         yield
         return

@@ -1,7 +1,7 @@
 """What runs, observed operation by operation: FLOPs of products, and the memory of every live tensor.
 
-A dispatch mode sees each operation that torch is about to run. Tensors that share memory share a storage; a storage is
-counted from when it is first seen until nothing refers to it.
+A dispatch mode sees each operation that torch is about to run. Tensors that share memory share a storage. A storage is
+counted from its first operation until nothing refers to it.
 """
 
 import weakref
@@ -37,12 +37,12 @@ class Tracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.begin()
 
     def begin(self) -> None:
-        """Restart the count from what is alive."""
+        """Restart the peak from the bytes that are alive."""
         self.products = self.attention = 0
         self.peak, self.at_peak = self._bytes, Counter[str]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run one operation and look at what it made."""
+        """Run one operation and count its FLOPs and results."""
         made = func(*args, **(kwargs or {}))
         for tensor in _tensors(made):
             self.see(tensor)
@@ -99,7 +99,7 @@ def _identity(storage: torch.UntypedStorage) -> int:
 
 
 def _nothing(_: object) -> None:
-    """The argument shows what is held."""
+    """Do nothing; `weakref.finalize` holds the argument until it calls this."""
 
 
 def _tensors(made: Any) -> Iterator[torch.Tensor]:

@@ -1,7 +1,7 @@
 """Causal attention of the heads that a rank of X holds; all ranks of Y compute the same heads.
 
-The layer before orders features by group of heads that share a key and a value: queries, key, value. So X splits off
-whole groups, and grouped-query attention is no special case.
+The preceding layer orders features by groups of heads that share a key and a value: queries, key, value. So X splits
+between whole groups, and grouped-query attention is not a special case.
 """
 
 import math
@@ -87,11 +87,11 @@ def _flash(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, _: M
 
 
 class _Split(torch.autograd.Function):
-    """Copies, so that the joined tensor is not kept as well; the backward pass writes into one tensor."""
+    """Split the joined tensor into copies, so that it is not kept as well; the backward pass writes into one tensor."""
 
     @staticmethod
     def forward(ctx: Any, joined: torch.Tensor, groups: int, shared: int, width: int) -> tuple[torch.Tensor, ...]:
-        """Each (sequences, positions, heads, features)."""
+        """Queries, keys and values, each (sequences, positions, heads, features)."""
         ctx.shared = shared
         grouped = joined.view(*joined.shape[:-1], groups, shared + 2, width)
         parts = torch.split(grouped, [shared, 1, 1], -2)
@@ -99,7 +99,7 @@ class _Split(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        """Joined again."""
+        """The gradients, joined again."""
         before, width = gradients[0].shape[:-2], gradients[0].shape[-1]
         parts = [
             part.reshape(*before, -1, size, width) for part, size in zip(gradients, (ctx.shared, 1, 1), strict=True)

@@ -73,6 +73,6 @@ class DecoderBlock(nn.Module):
 
 
 def _through(norm: nn.Module | None, hidden: torch.Tensor) -> torch.Tensor:
-    """A norm, where there is one."""
+    """The norm of this name, or none."""
     normalised: torch.Tensor = hidden if norm is None else norm(hidden)
     return normalised

@@ -24,7 +24,7 @@ def build(model: Model, plan: Plan, *, padded_vocabulary: int, flash: bool = Tru
     `padded_vocabulary` is that of `Job.padded_vocabulary`; without `flash` the scores of attention are stored.
     """
     if model.transformer is None:
-        raise UsageError(f"{model.name} is no decoder, and only decoders can be run")
+        raise UsageError(f"{model.name} is not a decoder, and only decoders can be run")
     return Decoder(model, plan, padded_vocabulary=padded_vocabulary, flash=flash)
 
 
@@ -70,7 +70,7 @@ class Decoder(nn.Module):
         return loss
 
     def _at(self, hidden: torch.Tensor, step: int, micro_step: int) -> MicroStep:
-        """What blocks are told."""
+        """What all blocks need to know about the micro-step."""
         sequences, positions, _ = hidden.shape
         first = first_sequence(self.plan.grid, micro_batch=sequences, micro_step=micro_step)
         if self.rotary is None:

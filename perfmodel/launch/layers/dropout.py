@@ -14,7 +14,7 @@ class Dropout:
     """Dropout of `width` features that `axis` splits."""
 
     def __init__(self, plan: Plan, name: str, width: int, axis: Axis) -> None:
-        """`name` gives each layer masks of its own."""
+        """`name` gives each layer its own masks."""
         self.plan, self.name, self.width, self.axis = plan, name, width, axis
 
     def __call__(self, inputs: torch.Tensor, at: MicroStep) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """LayerNorm and RMSNorm over features that one axis may split: statistics are always those of the full width.
 
-Ranks send one or two numbers per row, in fp32 (fp64 where products run in it). Means and variances never come from sums
-of x and x^2, whose difference loses all digits where the mean is large. Ranks send the mean and the squared deviations
-of their own part, which are combined exactly (Chan, Golub and LeVeque 1979).
+Ranks send one or two numbers per row, in fp32 (or fp64 if products run in fp64). Means and variances never come from
+sums of x and x^2, whose difference loses all digits if the mean is large. Ranks send the mean and the squared
+deviations of their own part, which are combined exactly (Chan, Golub and LeVeque 1979).
 """
 
 from typing import Any

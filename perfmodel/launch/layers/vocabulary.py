@@ -1,9 +1,9 @@
-"""Embedding and head: a table whose rows, one for each token of the vocabulary, are split over X and Y joined.
+"""Embedding and head: a table whose rows, one per token of the vocabulary, are split over X and Y together.
 
-Every rank looks up the tokens that it holds and leaves zeros for the others; the sum over X and Y is the hidden state,
-of which each rank of Y keeps its features. The head gathers these features again and multiplies by its rows of the
-table: logits stay where they are computed, and only three numbers per token are reduced (vocabulary-parallel
-cross-entropy, Shoeybi et al. 2019): the largest logit, the target's, and the sum of exponentials.
+Every rank looks up the tokens that it holds and leaves zeros for the others. The sum over X and Y is the hidden state,
+of which each rank of Y keeps its features. The head gathers these features again and multiplies them by its rows of the
+table. Logits stay where they are computed, and only three numbers per token are reduced: the largest logit, that of the
+target, and the sum of exponentials (vocabulary-parallel cross-entropy, Shoeybi et al. 2019).
 """
 
 import math
@@ -24,10 +24,10 @@ from perfmodel.models import layers
 
 
 class VocabularyTable(nn.Module):
-    """The rows of a vocabulary, padded so that all ranks hold equally many; padding rows stay zero."""
+    """The rows of a vocabulary, padded so that all ranks hold the same number; padding rows stay zero."""
 
     def __init__(self, plan: Plan, name: str, layer: layers.Embedding | layers.Head, *, padded: int) -> None:
-        """Rows are drawn as weights are."""
+        """Rows are initialized like weights."""
         super().__init__()
         self.grid, self.schedule, self.products = plan.grid, plan.schedule, plan.products
         piece = Piece(
@@ -56,7 +56,7 @@ class VocabularyTable(nn.Module):
         return row.clamp(0, self.rows - 1), (row >= 0) & (row < self.rows)
 
     def scatter_from_head(self, gradient: torch.Tensor) -> None:
-        """A tied head's gradient waits for the embedding's, so that one reduce-scatter carries both."""
+        """Delays a tied head's gradient until the embedding's is ready, so that one reduce-scatter carries both."""
         if not self.tied:
             self.schedule.scatter(self.weight, gradient)
         elif self.grid.z.size == 1:
@@ -65,7 +65,7 @@ class VocabularyTable(nn.Module):
             self._waiting = gradient
 
     def scatter_from_embedding(self, gradient: torch.Tensor) -> None:
-        """The sum of both, where the head is tied."""
+        """The sum of both gradients, if the head is tied."""
         waiting, self._waiting = self._waiting, None
         self.schedule.scatter(self.weight, gradient if waiting is None else waiting.add_(gradient))
 
@@ -74,7 +74,7 @@ class Embedding(nn.Module):
     """Token table and learned positions; returns hidden states split over Y."""
 
     def __init__(self, plan: Plan, layer: layers.Embedding, *, padded: int) -> None:
-        """Positions are drawn as weights are."""
+        """Positions are initialized like weights."""
         super().__init__()
         self.table = VocabularyTable(plan, layer.name, layer, padded=padded)
         positions, y = layer.learned_positions, plan.grid.y
@@ -100,7 +100,7 @@ class Head(nn.Module):
     """Logits and loss, from hidden states split over Y."""
 
     def __init__(self, plan: Plan, layer: layers.Head, *, padded: int, tied_to: VocabularyTable | None = None) -> None:
-        """With a table of its own, or that of the embedding."""
+        """Use a separate table, or that of the embedding."""
         super().__init__()
         self.table = VocabularyTable(plan, layer.name, layer, padded=padded) if tied_to is None else tied_to
         self.table.tied = tied_to is not None
@@ -130,7 +130,7 @@ class _LookUp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, None]:
-        """Rows are summed by torch's own kernel, on GPUs in fp32; an extra row takes tokens of other ranks."""
+        """Rows are summed by torch's kernel, on GPUs in fp32; an extra row collects the tokens of other ranks."""
         (row, here), table = ctx.saved_tensors, ctx.table
         whole = join_features(table.grid.y, gradients[0].flatten(0, -2))
         row = torch.where(here, row, table.rows).flatten()
@@ -145,7 +145,7 @@ class _Loss(torch.autograd.Function):
     """Keeps the joined hidden states, the table, and in fp32 the gradient of the logits, computed in place."""
 
     @staticmethod
-    def forward(  # noqa: PLR0913, PLR0917 - torch hands over what `apply` is given
+    def forward(  # noqa: PLR0913, PLR0917 - torch passes on the arguments of `apply`
         ctx: Any,
         hidden: torch.Tensor,
         values: torch.Tensor,

@@ -1,7 +1,7 @@
 """Measure this machine (products, memory, issuing of kernels, collectives of every shape) and write a profile.
 
-`points` says what is measured and how far sizes grow, `worker` measures it on each rank and appends a line for each
-result, `lines` reads them back, `profile` turns them into a profile. `benches`, `hardware` and `worker` need torch.
+`points` lists what is measured and how far sizes grow. `worker` measures it on each rank and appends a line per result;
+`lines` reads these lines, and `profile` makes a profile from them. `benches`, `hardware` and `worker` need torch.
 
 Within the launcher it may import processes, layers and training.
 """

@@ -12,10 +12,11 @@ _PRODUCTS = ("fp32", "bf16", "fp16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One measurement. `lines` is the file for all results, `largest` the bytes of the largest message.
+    """One measurement. `lines` is the file for all results, `largest` the size of the largest message in bytes.
 
-    `dtypes`: the number formats of products, joined by +, the first that of collectives; "auto": the device's own.
-    `budget`: seconds after which no new point is started. `scheduler`, `partition`: those of the job that this runs in.
+    `dtypes` are the number formats of products, joined by +, or "auto" for those of the device; collectives use the
+    first. `budget` is the time in seconds after which no new point is started. `scheduler` and `partition` are those of
+    the job that this runs in.
     """
 
     worker: ClassVar[str] = "perfmodel.launch.measuring.worker"
@@ -31,10 +32,10 @@ class Measurement:
     partition: str = ""
 
     def __post_init__(self) -> None:
-        """Formats are some that products are measured in."""
+        """Raise if products cannot be measured in one of the formats."""
         if unknown := [name for name in self.dtypes.split("+") if name not in (*_PRODUCTS, AUTO)]:
             raise UsageError(f"products in {unknown[0]!r} are not measured; wanted some of {', '.join(_PRODUCTS)}")
 
-    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the lines say all
-        """Nothing: all results are in the lines."""
+    def derived(self, found: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the lines hold everything
+        """Nothing, since all results are in the lines."""
         return {}

@@ -1,7 +1,7 @@
-"""Measuring one point on this rank, while all other ranks do the same: devices share resources as in a step.
+"""Measures one point on this rank while all other ranks do the same, so that devices share resources as in a step.
 
-Processes share cores and memory, GPUs the power and the memory of their host, so a single device measured alone would
-be faster than in any step. The result is the slowest rank's time, the same on all ranks.
+Processes share cores and memory; GPUs share the power and the memory of their host. A device measured alone would
+therefore be faster than in any step. The result is the time of the slowest rank, and is the same on all ranks.
 """
 
 import math
@@ -27,18 +27,18 @@ from perfmodel.models.scaling import scaled
 from perfmodel.parallel.layout import Layout
 from perfmodel.units import parse
 
-_BURST = parse("50 ms", "s")  # of calls timed with one reading of the clock
+_BURST = parse("50 ms", "s")  # least duration of the calls that are timed together
 _MOST_CALLS = 500
 _RUNS = 3
 _SENT_RUNS = 7
 _WIDTH = 256  # of the products beside an all-reduce
-_MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that take no time except for issuing
-_ROOM = 1 / 4  # share of free memory that a point may take
+_MODEL, _SMALL, _FEW, _MANY, _TOKENS = "gpt-tiny", "1/8", 2, 6, 16  # blocks that only issue kernels
+_ROOM = 1 / 4  # share of free memory that a point may use
 
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """This rank's devices and groups; groups are made when they are first needed, by all ranks in the same order."""
+    """This rank's device and groups; all ranks create each group when it is first needed, in the same order."""
 
     device: Device
     rank: int
@@ -49,7 +49,7 @@ class Bench:
     blocks: "dict[int, Callable[[], object]]" = field(default_factory=dict)
 
     def needs(self, point: Point) -> float:
-        """Bytes of memory that a point takes, roughly."""
+        """Approximate memory that a point needs, in bytes."""
         if isinstance(point, Product):
             size = DTYPES[point.dtype].itemsize
             return float((point.m * point.k + point.k * point.n + point.m * point.n) * size) / _ROOM
@@ -86,8 +86,8 @@ class Bench:
         return timing.slowest([timing.alone(axis, call, self.device, runs=runs)], self.device)[0]
 
     def _burst(self, call: Callable[[], object]) -> float:
-        """Seconds per call, over enough calls that reading the clock is negligible; equally many on all ranks."""
-        call()  # set-up that only the first call does
+        """Seconds per call, over so many calls that reading the clock is negligible; all ranks make the same number."""
+        call()  # the first call includes some set-up
         once = self._timed(call, 1)
         calls = max(1, min(_MOST_CALLS, math.ceil(min(_BURST, self.limit) / max(once, 1 / _MOST_CALLS**2))))
         return self._timed(call, calls) / calls
@@ -114,7 +114,7 @@ class Bench:
         return (many - few) / (issued_kernels(_MANY) - issued_kernels(_FEW))
 
     def _beside(self, point: Beside) -> dict[str, float]:
-        """Products alone, an all-reduce alone, and both at once, as a backward pass has them (OAR)."""
+        """Times of products alone, an all-reduce alone, and both at once, as in a backward pass (OAR)."""
         axis = self.axis(1, self.node)
         call = Call(
             operation="all-reduce",

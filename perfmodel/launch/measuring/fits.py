@@ -12,15 +12,15 @@ from perfmodel.logs.samples import traffic
 from perfmodel.machines.collective_times import Operation
 from perfmodel.units import show
 
-_NAMED = 3  # outliers listed in a sentence
+_NAMED = 3  # number of outliers that a sentence lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """A line through all times of one operation in one shape; `outliers` are (bytes, round, seconds).
 
-    `largest_rate` is the bus bandwidth of the largest call. `holds`: whether the line predicts it, that is, has a
-    finite bandwidth and fits the largest size in most rounds (it may not where caches end).
+    `largest_rate` is the bus bandwidth of the largest call. `holds` says whether the line predicts it: whether the line
+    has a finite bandwidth and fits the largest size in most rounds. It may not if that size exceeds a cache.
     """
 
     operation: Operation
@@ -35,22 +35,22 @@ class Fit:
 
     @property
     def bandwidth(self) -> float:
-        """Bus bandwidth of large calls: the line's, where it holds for them."""
+        """Bus bandwidth of large calls: from the line if it holds for them, else that of the largest call."""
         return float(self.line.beta) if self.holds else self.largest_rate
 
     @property
     def bandwidth_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval; None where it is that of the largest call."""
+        """The 95 % interval of the bandwidth; None if the bandwidth is that of the largest call."""
         return self.line.beta_interval if self.holds else None
 
     @property
     def alpha(self) -> float:
-        """Seconds of start-up."""
+        """Start-up time in seconds."""
         return float(self.line.alpha)
 
     @property
     def words(self) -> str:
-        """The fit in a sentence, with 95 % intervals, the error, and the outliers."""
+        """The fit as one sentence, with 95 % intervals, the error, and the outliers."""
         alpha = _with_interval(self.alpha, self.line.alpha_interval, "s")
         beta = _with_interval(self.bandwidth, self.bandwidth_interval, "B/s")
         beta += "" if self.holds else " (of the largest, for which no line holds)"
@@ -69,7 +69,7 @@ class Fit:
 
 
 def _with_interval(value: float, interval: tuple[float, float] | None, unit: str) -> str:
-    """A number with its 95 % interval."""
+    """A number with its 95 % interval, as text."""
     if interval is None:
         return show(value, unit)
     low, high = (show(end, unit) for end in interval)
@@ -116,10 +116,10 @@ def _fit(lines: Lines, points: list[Collective]) -> Fit | None:
 
 
 def of_shape(every: Iterable[Fit], inner: int, size: int) -> float | None:
-    """One bandwidth for a shape of group, as the paper's database has it: that of one call of each operation.
+    """One bandwidth for a shape of group, as in the paper's database: that of one call of each operation together.
 
-    Bytes through a link in an all-gather, a reduce-scatter and an all-reduce (which sends twice as many), divided by
-    the time of the three, or of those that were measured.
+    It is the bytes through a link in an all-gather, a reduce-scatter and an all-reduce (which sends twice as many),
+    divided by the time of the three calls. Operations that were not measured are left out.
     """
     rates = {one.operation: one.bandwidth for one in every if (one.inner, one.size) == (inner, size)}
     if not rates:

@@ -1,4 +1,4 @@
-"""What the device and its node are, as far as the system's own tools say; a missing tool is no error."""
+"""The device and its node, as far as the tools of the system describe them; a missing tool is not an error."""
 
 import os
 import re
@@ -14,14 +14,14 @@ from perfmodel.launch.processes.devices import Device
 from perfmodel.launch.processes.runner import processors
 from perfmodel.units import KIBI, parse
 
-_PATIENCE = 20.0  # seconds that a tool may take
+_PATIENCE = 20.0  # seconds that a tool may run
 _MEBI = float(KIBI**2)
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _NIC_RATES = "sys/class/infiniband/*/ports/*/rate"
 
 
 def of_device(device: Device, ranks_here: int) -> dict[str, Any]:
-    """Name, kind, memory, compute units and driver of this rank's device; a process has its share of the host."""
+    """Name, kind, memory, compute units and driver of this rank's device; a CPU process has its share of the host."""
     if device.device.type != "cuda":
         return {
             "device": device.name(),
@@ -44,7 +44,7 @@ def of_device(device: Device, ranks_here: int) -> dict[str, Any]:
 
 
 def devices_here(backend: str) -> int:
-    """GPUs that torch sees, or processors that this process may use."""
+    """The number of GPUs that torch sees, or of processors that this process may use."""
     return (0 if backend == "gloo" else torch.cuda.device_count()) or processors()
 
 
@@ -54,7 +54,7 @@ def of_node() -> dict[str, Any]:
 
 
 def _said(*command: str) -> str:
-    """What a tool prints; empty where it is missing, fails, or hangs."""
+    """The output of a tool; empty if the tool is missing, fails, or hangs."""
     if shutil.which(command[0]) is None:
         return ""
     try:
@@ -65,7 +65,7 @@ def _said(*command: str) -> str:
 
 
 def _listed_by_nvidia(name: str) -> dict[str, Any]:
-    """Memory that the driver offers on a device of this name, and the driver's version."""
+    """The memory that the driver reports for a device of this name, and the version of the driver."""
     said = _said("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits")
     for line in said.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -80,7 +80,7 @@ def _amd_driver() -> str:
 
 
 def cores() -> int:
-    """Physical cores of this node: from lscpu, else from /proc/cpuinfo, else the system's count."""
+    """Physical cores of this node, from lscpu, from /proc/cpuinfo, or from the system's count of processors."""
     listed = {line for line in _said("lscpu", "-p=Core,Socket").splitlines() if line and not line.startswith("#")}
     if listed:
         return len(listed)
@@ -90,12 +90,12 @@ def cores() -> int:
 
 
 def host_memory() -> float:
-    """Bytes of this node's memory, or its container's limit."""
+    """The memory of this node, or the limit of its container, in bytes."""
     return min(_meminfo("MemTotal"), *(_limit(file) for file in _CGROUP))
 
 
 def free_memory(device: Device, ranks_here: int) -> float:
-    """Bytes that this rank may take now; ranks on processors share what is free."""
+    """The memory that this rank may use now, in bytes; ranks on processors share the free memory."""
     if device.device.type == "cuda":
         return float(torch.cuda.mem_get_info(device.device)[0])
     return min(_meminfo("MemAvailable"), host_memory()) / ranks_here
@@ -112,7 +112,7 @@ def _meminfo(name: str) -> float:
 
 
 def _limit(file: str) -> float:
-    """The container's limit; without one, the file says max, or a number larger than any host's memory."""
+    """The limit of the container; without a limit the file says max, or a number larger than any host's memory."""
     text = _text(file).strip()
     return float(text) if text.isdigit() else float("inf")
 

@@ -1,4 +1,4 @@
-"""What the shipped profiles know about a device by the name it reports: its peaks on paper."""
+"""Data-sheet peaks of a device, found in the shipped profiles by the name that the device reports."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _PARTS = ("PCIE", "SXM")
 
 
 def peaks(name: str) -> tuple[str, Mapping[str, Figure]] | None:
-    """The profile and the peaks of the device of this name, where all shipped profiles of it agree; else None.
+    """The profile and the peaks of the device of this name, if all shipped profiles with it agree; else None.
 
     >>> peaks("NVIDIA A100-SXM4-40GB")[1]["bf16"].value
     312000000000000.0
@@ -28,7 +28,7 @@ def peaks(name: str) -> tuple[str, Mapping[str, Figure]] | None:
 
 
 def _alike(name: str, shipped: str) -> bool:
-    """Whether two names are of one model, in the same form (card or module)."""
+    """Whether two names mean the same model, in the same form (card or module)."""
     model, other = (_MODEL.search(text) for text in (name, shipped))
     if model is None or other is None or model[0] != other[0] or "custom" in shipped:
         return False

@@ -1,6 +1,6 @@
-"""The file beside the profile: a line for each start, which describes the machine, and for each result.
+"""The file beside the profile: one line per start of the command, which describes the machine, and one per result.
 
-A line is on disk before the next point is measured, so that an interrupted measurement can be continued.
+A line is written to disk before the next point is measured, so that an interrupted measurement can be continued.
 """
 
 import statistics
@@ -30,7 +30,7 @@ def file_beside(profile: Path) -> Path:
 
 @dataclass(slots=True)
 class Lines:
-    """All results of a file: for each point its values by round. `starts` are in the order of the file."""
+    """All results of a file: the values of each point by round. `starts` are in the order of the file."""
 
     starts: list[Record] = field(default_factory=list)
     values: dict[Point, dict[int, dict[str, float]]] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class Lines:
             try:
                 found.take(record, path)
             except (KeyError, TypeError, ValueError):
-                problems.append(f"{path}:{line}: no result of machines measure, or a damaged one, is passed over")
+                problems.append(f"{path}:{line}: skipped, since it is damaged or not a result of machines measure")
         found.problems = tuple(problems)
         return found
 
     def take(self, record: Record, path: Path) -> None:
-        """Add a line; raises ValueError or similar where it cannot be used."""
+        """Add a line; raises ValueError or similar if it cannot be used."""
         if record.get("what") == START:
             if missing := [name for name in (*_SAME, "started") if name not in record]:
                 raise KeyError(missing[0])
@@ -68,7 +68,7 @@ class Lines:
 
     @property
     def start(self) -> Record:
-        """The machine measured, from the latest start."""
+        """The measured machine, from the latest start."""
         return self.starts[-1]
 
     @property
@@ -86,16 +86,16 @@ class Lines:
         return number in self.values.get(point, {})
 
     def median(self, point: Point, name: str = "seconds") -> float:
-        """Over the rounds."""
+        """The median of a point over the rounds."""
         return statistics.median(values[name] for values in self.values[point].values())
 
     def least(self) -> dict[Point, float]:
-        """The least time of one call of each measured point."""
+        """The shortest time of one call of each measured point."""
         return {point: min(values["seconds"] for values in rounds.values()) for point, rounds in self.values.items()}
 
 
 def check_same(lines: Lines, start: Record, path: Path) -> None:
-    """Raise where a new measurement cannot be combined with those in the file."""
+    """Raise if a new measurement cannot be combined with those in the file."""
     if lines.starts and (wrong := _differs(lines.starts[0], start)):
         raise PerfmodelError(f"{path} holds measurements {wrong}; give another --out, or move both files away")
 

@@ -17,7 +17,7 @@ figure = partial(profile_text.figure, digits=DIGITS)
 def medians(lines: Lines, node: int, source: str) -> list[Timings]:
     """A table for each operation, ranks per node and stride, with a row for each number of nodes.
 
-    A table has no gaps: where larger groups ended at smaller sizes, all rows end there.
+    A table has no gaps: if larger groups were only measured up to a smaller size, all rows end at that size.
     """
     found: dict[tuple[Operation, int, int], dict[int, dict[float, float]]] = {}
     for point in lines.values:

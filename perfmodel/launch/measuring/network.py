@@ -15,7 +15,7 @@ _LEAST_HOP = parse("10 ns", "s")
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """The block of the network, and what the database has of it."""
+    """The network block of the profile, and the network's part of the bandwidth database."""
 
     block: dict[str, Any] = field(default_factory=lambda: {"topology": "none"})
     database: dict[str, Any] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Between:
 def network(
     found: Sequence[Fit], start: Mapping[str, Any], fabric: dict[str, Any], measured: str, instead: str
 ) -> Between:
-    """What a node sends while one group has all its cards; `fabric` notes where a card is faster than its links."""
+    """The bandwidth of a node when one group uses all its cards; `fabric` notes if a card is faster than its links."""
     node, ranks = start["devices_per_node"], start["ranks"]
     rates = [of_shape(found, 1, size) for size in {one.size for one in found if one.inner == 1 and one.size > node}]
     known = [rate for rate in rates if rate is not None]

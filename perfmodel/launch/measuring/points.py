@@ -1,4 +1,4 @@
-"""What is measured: one call, one product, one stream; in series that grow until a call would take too long."""
+"""What is measured: calls, products and streams, in series of growing size that end when a call would take too long."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,19 +13,19 @@ from perfmodel.units import parse
 OPERATIONS: tuple[Operation, ...] = ("all-gather", "reduce-scatter", "all-reduce")
 MODES = ("nn", "nt", "tn")
 STREAMS = ("copy", "triad")
-# The paper's database is for large messages; those of norms and losses are small.
+# The paper's database holds for large messages; the messages of norms and losses are small.
 _SMALLEST, _SMALL, LARGEST = parse("1 KiB", "B"), parse("256 KiB", "B"), parse("1 GiB", "B")
 LEAST_LARGEST = 4 * _SMALLEST  # so that there are two sizes
 _LEAST_WIDTH, _MOST_WIDTH = 128, 8192
-_FORMS = {"square": (1, 1, 1), "wide": (1, 4, 1), "deep": (1, 1, 4)}  # m, n, k of the width
+_FORMS = {"square": (1, 1, 1), "wide": (1, 4, 1), "deep": (1, 1, 4)}  # m, n and k as multiples of the width
 _STREAMED = tuple(parse(size, "B") for size in ("4 MiB", "16 MiB", "64 MiB", "256 MiB"))
 _BESIDE = tuple(parse(size, "B") for size in ("1 MiB", "16 MiB"))
-_CALLS = 12  # of a point in a round, including warm-up and the total of the smaller sizes
+_CALLS = 12  # calls of a point in a round, including warm-up and the total of the smaller sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One call in all groups of `size` ranks with `inner` ranks between neighbours, at once."""
+    """One call at the same time in all groups of `size` ranks with stride `inner`."""
 
     what: ClassVar[str] = "collective"
     growth: ClassVar[float] = 4.0
@@ -65,7 +65,7 @@ class Product:
 
     @property
     def flops(self) -> float:
-        """Of one product."""
+        """FLOPs of one product."""
         return 2.0 * self.m * self.n * self.k
 
     @property
@@ -76,7 +76,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One pass over tensors of `bytes` each, on every device at once: copy reads one, triad two; each writes one."""
+    """One pass over tensors of `bytes` each, on every device at once: copy reads one and triad two, both write one."""
 
     what: ClassVar[str] = "stream"
     growth: ClassVar[float] = 4.0
@@ -101,7 +101,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Issuing a kernel: passes through blocks so small that nothing else takes time, over their kernels."""
+    """The time to issue a kernel: passes through blocks so small that nothing else takes time, per kernel."""
 
     what: ClassVar[str] = "issue"
     growth: ClassVar[float] = 1.0
@@ -119,7 +119,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An all-reduce of `bytes` over all ranks of a node, products that take about as long, and both at once."""
+    """An all-reduce of `bytes` over all ranks of a node, products that take about the same time, and both at once."""
 
     what: ClassVar[str] = "beside"
     growth: ClassVar[float] = 16.0
@@ -146,7 +146,7 @@ def record_of(point: Point) -> dict[str, Any]:
 
 
 def point_of(record: Mapping[str, Any]) -> Point | None:
-    """The point of a line; None where the line is of something else."""
+    """The point of a line; None if the line describes something else."""
     kind = _KINDS.get(record.get("what", ""))
     if kind is None:
         return None
@@ -157,9 +157,9 @@ def point_of(record: Mapping[str, Any]) -> Point | None:
 
 
 def shapes(ranks: int, node: int) -> list[tuple[int, int]]:
-    """(inner, size) of the groups that a table of a profile may be for, of `ranks` devices in nodes of `node`.
+    """(inner, size) of the groups that a table of a profile may describe, among `ranks` devices in nodes of `node`.
 
-    Inside a node all with inner * size a divisor of it; between nodes those that leave no device idle.
+    Inside a node these are all groups whose inner * size divides it; between nodes, those that leave no device idle.
 
     >>> shapes(4, 4)
     [(1, 2), (1, 4), (2, 2)]
@@ -180,7 +180,7 @@ def shapes(ranks: int, node: int) -> list[tuple[int, int]]:
 
 
 def plan(ranks: int, node: int, dtypes: Sequence[str], largest: float) -> list[Point]:
-    """Everything to measure, what a profile cannot do without first, small before large."""
+    """Everything to measure: first what a profile needs, and small sizes before large ones."""
     streams = [Stream(kernel, size) for size in _STREAMED for kernel in ("copy", "triad")]
     return [
         Issue(),
@@ -208,15 +208,15 @@ def _collectives(groups: Iterable[tuple[int, int]], largest: float) -> Iterator[
 
 
 def longest(budget: float, rounds: int, points: Iterable[Point]) -> float:
-    """Seconds that a call may take, so that so many rounds of all series fit into the budget."""
+    """Seconds that a call may take, so that the given number of rounds of all series fits into the budget."""
     return budget / (rounds * len({point.series for point in points}) * _CALLS)
 
 
 def too_long(point: Point, seconds: Mapping[Point, float], limit: float) -> bool:
-    """Whether the point would take longer than `limit`, by the largest of its series that has been measured.
+    """Whether the point would take longer than `limit`, estimated from the largest measured point of its series.
 
-    `seconds` are the least of each point, since noise only adds. Small messages take their start-up time, whatever
-    their size, and are always measured.
+    `seconds` are the shortest times of each point, since noise only adds time. Small messages take their start-up time,
+    whatever their size, and are always measured.
     """
     if isinstance(point, Collective) and point.bytes <= _SMALL:
         return False
@@ -229,7 +229,7 @@ def too_long(point: Point, seconds: Mapping[Point, float], limit: float) -> bool
 
 
 def _amount(point: Point) -> float:
-    """What the time of a point grows with."""
+    """The quantity that the time of a point grows with."""
     if isinstance(point, Product):
         return point.flops
     return 1.0 if isinstance(point, Issue) else point.bytes

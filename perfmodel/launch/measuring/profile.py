@@ -21,13 +21,13 @@ from perfmodel.units import parse, show
 MARK = "# Written by perfmodel machines measure"
 _HERE, _SYSTEM, _INSTEAD = "MEASURED", "SYSTEM", "INSTEAD"
 _GLOO_BUFFER = parse("4 MiB", "B")
-_START = parse("8.4 us", "s")  # of a call, which the model counts separately (costs/nccl.py)
+_START = parse("8.4 us", "s")  # the part of a call's start-up that the model counts separately (costs/nccl.py)
 _LEAST_HOP = parse("10 ns", "s")
-_GROWS = 1.5  # least bandwidth of all devices over that of two for which a fabric counts as a mesh
+_GROWS = 1.5  # a fabric counts as a mesh from this ratio of the bandwidth of all devices to that of two
 
 
 def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
-    """Write the profile, unless the file there is not one of ours. Return the fits that are in it."""
+    """Write the profile and return its fits; raises if the existing file was not written here."""
     refuse_foreign(path)
     found = fits(lines)
     text = _text(record(lines, found, path, results), results)
@@ -36,20 +36,20 @@ def write(lines: Lines, path: Path, results: Path) -> list[Fit]:
     except FileProblems as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
         raise PerfmodelError(
-            f"what {results} holds makes no profile yet: {reason}; a longer --budget or more --rounds measure more"
+            f"{results} does not hold enough for a profile: {reason}; a longer --budget or more --rounds measure more"
         ) from None
     write_whole(path, text)
     return found
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise where the file is a profile that was not written here."""
+    """Raise if the file is a profile that was not written here."""
     if path.exists() and not schema.read_text(path).startswith(MARK):
-        raise PerfmodelError(f"{path} is there already and was not measured; give another name, or move it away first")
+        raise PerfmodelError(f"{path} already exists and was not measured; give another name, or move it away first")
 
 
 def _text(content: dict[str, Any], results: Path) -> str:
-    head = f"{MARK} from the results in {results.name}, and again at its next call: change a copy."
+    head = f"{MARK} from the results in {results.name}, and overwritten by its next call: edit a copy."
     return f"{head}\n{profile_text.text(content)}"
 
 
@@ -66,7 +66,7 @@ def record(lines: Lines, found: Sequence[Fit], path: Path, results: Path) -> dic
     whole = {
         "format": FORMAT,
         "name": path.name.removesuffix(".yaml").removesuffix(".yml"),
-        "title": f"{start['device']}: {node} a node, {nodes} node{'s' * (nodes > 1)} measured on {lines.dates[-1]}",
+        "title": f"{start['device']}: {node} per node, {nodes} node{'s' * (nodes > 1)} measured on {lines.dates[-1]}",
         "sources": _sources(lines, results),
         "device": device,
         "node": {
@@ -92,9 +92,7 @@ def _sources(lines: Lines, results: Path) -> dict[str, dict[str, str]]:
     library = " ".join(filter(None, (start["backend"], start["collectives_version"])))
     driver = f", driver {start['driver']}" if start["driver"] else ""
     rounds = max((len(each) for each in lines.values.values()), default=0)
-    how = (
-        f"medians of up to {rounds} interleaved rounds, all {start['ranks']} ranks at work at once, the slowest counts"
-    )
+    how = f"medians of up to {rounds} interleaved rounds, all {start['ranks']} ranks active, time of the slowest rank"
     days = f"; measured on {', '.join(lines.dates)}" if len(lines.dates) > 1 else ""
     return {
         _HERE: {
@@ -105,22 +103,22 @@ def _sources(lines: Lines, results: Path) -> dict[str, dict[str, str]]:
         },
         _SYSTEM: {
             "kind": "measured",
-            "address": "what the system says: torch, nvidia-smi or rocm-smi, lscpu, /proc",
+            "address": "as the system reports it: torch, nvidia-smi or rocm-smi, lscpu, /proc",
             "date": date,
             "note": f"{start['device']}{driver}",
         },
-        _INSTEAD: {"kind": "assumed", "note": "nothing that was measured tells it; the notes say what stands in"},
+        _INSTEAD: {"kind": "assumed", "note": "not measured; the notes say which figure is used instead"},
     }
 
 
 def _device(lines: Lines) -> tuple[dict[str, Any], list[str]]:
-    """The block of the device, and notes on it. `limit`: the memory's bandwidth, an upper bound for links."""
+    """The device block of the profile, and notes on it. `limit`: the memory bandwidth, an upper bound for links."""
     start, dtypes = lines.start, lines.start["dtypes"].split("+")
     memory = rates.memory_bandwidth(lines)
     best = {dtype: rates.best_product(lines, dtype) for dtype in dtypes}
     if memory is None or best[dtypes[0]] is None:
         what = "memory" if memory is None else f"products in {dtypes[0]}"
-        raise PerfmodelError(f"too little has been measured for a profile: no {what} yet; the next call goes on")
+        raise PerfmodelError(f"too little has been measured for a profile: no {what} yet; the next call continues")
     gemm = {dtype: found for dtype, found in best.items() if found is not None}
     peak, told = _peaks(lines, list(gemm))
     block: dict[str, Any] = {
@@ -148,7 +146,7 @@ def _device(lines: Lines) -> tuple[dict[str, Any], list[str]]:
 
 
 def _peaks(lines: Lines, dtypes: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Data-sheet peaks of a shipped profile, unless a measurement exceeds them; else the best measurement."""
+    """The data-sheet peaks of a shipped profile; the best measurement if there is none, or if it exceeds them."""
     fastest = {dtype: rates.fastest(lines, dtype) for dtype in dtypes}
     found = known.peaks(lines.start["device"])
     if found is not None:
@@ -157,11 +155,11 @@ def _peaks(lines: Lines, dtypes: Sequence[str]) -> tuple[dict[str, str], str]:
             peaks = {dtype: figure(figures[dtype].value, "flop/s", _INSTEAD) for dtype in dtypes}
             return peaks, f"Peaks are those that the shipped profile {name} has for this device."
     peaks = {dtype: figure(rate, "flop/s", _HERE) for dtype, rate in fastest.items()}
-    return peaks, "No data sheet is known: the fastest product stands in for the peak, so MFU is a share of that."
+    return peaks, "No data sheet is known: the fastest product is used as the peak, so MFU is relative to that."
 
 
 def _modes(lines: Lines, dtype: str, best: tuple[int, int, int]) -> str:
-    """Rates by mode, for the best shape and for the smallest."""
+    """A sentence with the rates by mode, for the best shape and for the smallest."""
     every = rates.products(lines, dtype)
     smallest = min(every, key=lambda shape: (shape[0] * shape[1] * shape[2], shape))
     told = []
@@ -172,18 +170,18 @@ def _modes(lines: Lines, dtype: str, best: tuple[int, int, int]) -> str:
 
 
 def _fabric(found: Sequence[Fit], node: int, limit: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The links as collectives use them, and the database of groups inside a node."""
+    """The links as collectives use them, and the bandwidth database of groups inside a node."""
     if node == 1:
         return {"topology": "none"}, []
     groups = {shape: of_shape(found, *shape) for shape in shapes(node, node)}
     known_groups = {shape: min(rate, limit) for shape, rate in groups.items() if rate is not None}
     if not known_groups:
-        raise PerfmodelError("too little has been measured for a profile: no collective yet; the next call goes on")
+        raise PerfmodelError("too little has been measured for a profile: no collective yet; the next call continues")
     widest, pair = known_groups.get((1, node)), known_groups.get((1, 2))
     pairs = [rate for (_, size), rate in known_groups.items() if size == 2] or [min(known_groups.values())]
     block = {
         "topology": "shared",
-        "description": "rates are what collectives reach with all groups at it; the kind of links is not known",
+        "description": "rates that collectives reach while all groups communicate; the kind of links is not known",
         "pair_bandwidth": figure(max(pairs), "B/s", _HERE),
         "device_bandwidth": figure(max(known_groups.values()), "B/s", _HERE),
         "efficiency": f"1 [{_HERE}]",
@@ -199,7 +197,7 @@ def _fabric(found: Sequence[Fit], node: int, limit: float) -> tuple[dict[str, An
 
 
 def _hop(found: Sequence[Fit], node: int) -> float:
-    """Seconds of one hop of a ring of small messages: an all-gather's start-up over its hops, one fewer than ranks."""
+    """Seconds of one hop of a ring of small messages: the start-up time of an all-gather, divided by its hops."""
     hops = [
         (one.alpha - _START) / (one.size - 1)
         for one in found

@@ -1,4 +1,4 @@
-"""What the lines say about a device: rates of products, memory bandwidth, time to issue a kernel, contention."""
+"""The rates of a device from the lines: rates of products, memory bandwidth, time to issue a kernel, contention."""
 
 import math
 import statistics
@@ -9,13 +9,13 @@ from perfmodel.launch.measuring.points import MODES, STREAMS, Beside, Issue, Pro
 from perfmodel.sources import PLAUSIBLE
 from perfmodel.units import parse
 
-_LEAST_SHARE, _MOST_SHARE = parse(PLAUSIBLE["1"][0], "1"), 1.0  # of contention: the range that a profile accepts
-_LARGER = 64  # share of the largest shape's work from which a shape is not small
-_LEAST_ISSUE = parse("1 ns", "s")  # for a difference of two times that noise made negative
+_LEAST_SHARE, _MOST_SHARE = parse(PLAUSIBLE["1"][0], "1"), 1.0  # the range of contention that a profile accepts
+_LARGER = 64  # a shape is small below this share of the largest shape's work
+_LEAST_ISSUE = parse("1 ns", "s")  # used where noise makes the difference of two times negative
 
 
 def products(lines: Lines, dtype: str) -> dict[tuple[int, int, int], Mapping[str, float]]:
-    """FLOP/s by shape and mode, for shapes measured in all modes: a layer has one product of each."""
+    """FLOP/s by shape and mode, for shapes measured in all modes; a layer has one product in each mode."""
     found: dict[tuple[int, int, int], dict[str, float]] = {}
     for point in lines.values:
         if isinstance(point, Product) and point.dtype == dtype:
@@ -24,7 +24,7 @@ def products(lines: Lines, dtype: str) -> dict[tuple[int, int, int], Mapping[str
 
 
 def best_product(lines: Lines, dtype: str) -> tuple[tuple[int, int, int], float] | None:
-    """The larger shape that is fastest over all three modes together, and its FLOP/s."""
+    """The shape, of those that are not small, that is fastest over all three modes together, and its FLOP/s."""
     every = products(lines, dtype)
     most = max((math.prod(shape) for shape in every), default=0)
     together = {
@@ -46,7 +46,7 @@ def fastest(lines: Lines, dtype: str) -> float:
 
 
 def memory_bandwidth(lines: Lines) -> float | None:
-    """Bytes read and written by copy and triad over their time, for the largest tensors measured with both."""
+    """Bytes per second read and written by copy and triad, for the largest tensors measured with both."""
     known: dict[float, list[Stream]] = {}
     for point in lines.values:
         if isinstance(point, Stream):
@@ -64,7 +64,7 @@ def host_time(lines: Lines) -> float | None:
 
 
 def contention(lines: Lines) -> float | None:
-    """Time lost to overlap, as a share of the shorter: (together - longer) / shorter, from 0.001 to 1."""
+    """Time lost when both overlap, as a share of the shorter: (together - longer) / shorter, from 0.001 to 1."""
     points = [point for point in lines.values if isinstance(point, Beside)]
     if not points:
         return None

@@ -1,6 +1,6 @@
 """One rank of a measurement: `python -m perfmodel.launch.measuring.worker REQUEST`, started by `processes.children`.
 
-All ranks measure the same list of points, round by round, and agree on every result; rank 0 writes it at once.
+All ranks measure the same list of points, round by round, and agree on every result, which rank 0 writes at once.
 """
 
 import time
@@ -51,7 +51,7 @@ def _measure(asked: Measurement, seat: Seat) -> None:
 
 
 def ranks_a_node(names: list[str]) -> int:
-    """Ranks per host, which must be the same on each, with neighbouring ranks together.
+    """Ranks per host, which must be the same on every host; the ranks of a host must be consecutive.
 
     >>> ranks_a_node(["a", "a", "b", "b"])
     2
@@ -60,7 +60,7 @@ def ranks_a_node(names: list[str]) -> int:
     blocks = [names[first : first + each] for first in range(0, len(names), each)]
     if any(set(block) != {block[0]} or len(block) != each for block in blocks) or len(blocks) != len(set(names)):
         counts = ", ".join(f"{names.count(name)} on {name}" for name in dict.fromkeys(names))
-        raise PerfmodelError(f"ranks are not spread evenly, a node after the other: {counts}; start as many on each")
+        raise PerfmodelError(f"ranks do not fill one node after another evenly: {counts}; start as many on each")
     return each
 
 
@@ -85,7 +85,7 @@ def _start(asked: Measurement, seat: Seat, device: Device, node: int) -> dict[st
 
 
 def _agreed_lines(asked: Measurement, seat: Seat, start: dict[str, Any]) -> Lines:
-    """What rank 0 finds in the file, on every rank; the others need no access to it."""
+    """The lines that rank 0 reads from the file, on every rank; the other ranks need no access to it."""
     box: list[Any] = [None]
     if seat.rank == 0:
         path = Path(asked.lines)
@@ -112,7 +112,7 @@ class _Clock:
 
 
 def _rounds(asked: Measurement, clock: _Clock, lines: Lines, bench: Bench) -> None:
-    """Every point once, then all again, so that a temporary disturbance affects only one of many rounds."""
+    """All points in one round after another, so that a temporary disturbance affects only one of many rounds."""
     points = plan(bench.world, bench.node, lines.start["dtypes"].split("+"), asked.largest)
     bench.limit = longest(asked.budget, asked.rounds, points)
     smallest = bench.device.torch_dtype.itemsize

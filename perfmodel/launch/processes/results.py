@@ -93,7 +93,7 @@ def read(path: Path) -> Kept:
             records.append(record)
             numbers.append(number)
         elif line.startswith(b"{"):
-            problems.append(f"{path}:{number}: a line that was cut off as it was written is passed over")
+            problems.append(f"{path}:{number}: a line that was cut off as it was written is skipped")
         else:
             raise PerfmodelError(f"{path}:{number} is no result of perfmodel run; wanted one JSON object per line")
     return Kept(tuple(records), tuple(problems), tuple(numbers))

@@ -1,9 +1,9 @@
 """Checkpoints that any grid can read: every rank writes its part of each matrix by its place in the whole matrix.
 
-A rank's shard of a matrix is a run of consecutive elements of its block, so it consists of at most three rectangles:
-the end of a row, whole rows, and the start of a row. torch.distributed.checkpoint stores rectangles; the reading grid
-may have others, and reads where they overlap. Padding rows of a vocabulary depend on the grid and are not stored. If
-several ranks hold the same elements, one of them writes.
+A rank's shard of a matrix is a run of consecutive elements of its block. So it is at most three rectangles: the end of
+a row, whole rows, and the start of a row. The library torch.distributed.checkpoint stores rectangles; the
+reading grid may have others, and reads where they overlap. Padding rows of a vocabulary depend on the grid and are not
+stored. If several ranks hold the same elements, one of them writes.
 """
 
 import warnings

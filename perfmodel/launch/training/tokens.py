@@ -1,4 +1,4 @@
-"""Tokens to train on: which sequences a rank reads, and where they come from.
+"""Tokens to train on: the sequences of each rank, and where they come from.
 
 The sequences of all steps are numbered consecutively, and a step takes the next `batch` of them. In
 `plan.first_sequence` they are assigned to ranks, so that every grid trains on the same sequences in each step.

@@ -84,7 +84,7 @@ def test_the_groups_of_a_rank_among_32768_are_made_within_ten_seconds(grid):
 
 
 def test_a_rank_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match="rank 4 of 4 ranks, wanted 0 to 3"):
+    with pytest.raises(UsageError, match="rank 4 of 4 ranks; wanted 0 to 3"):
         dry_run(job(gpt(), in_dtype("bf16")), Layout(x=2, y=2, z=1, data=1), rank=4)
 
 

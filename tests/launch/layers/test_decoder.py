@@ -115,7 +115,7 @@ def test_what_cannot_be_run_is_refused():
     split = replace(plan.grid, x=Axis(name="x", size=2))
     with pytest.raises(UsageError, match="1 key-value heads, which x 2 cannot split evenly"):
         build(replace(SHAPES["llama"], kv_heads=1).model("one"), replace(plan, grid=split), padded_vocabulary=52)
-    with pytest.raises(UsageError, match="unet-7b is no decoder"):
+    with pytest.raises(UsageError, match="unet-7b is not a decoder"):
         build(load("unet-7b"), plan, padded_vocabulary=0)
     model = build(SHAPES["gpt"].model("gpt"), plan, padded_vocabulary=52)
     tokens = torch.zeros(1, 9, dtype=torch.int64)

@@ -155,7 +155,7 @@ def test_a_full_disk_ends_a_measurement_with_a_sentence_and_what_is_whole_stays(
     assert len(before) > 5
     _, _, talk = ended(started(tmp_path, ranks=2, budget="1 ms"))
     cut = not text.endswith("\n")  # the disk may be full at the end of a line
-    assert ("a line that was cut off as it was written is passed over" in talk) == cut
+    assert ("a line that was cut off as it was written is skipped" in talk) == cut
     assert results(tmp_path)[0] == before
 
 
@@ -174,7 +174,7 @@ def test_a_profile_that_was_not_measured_stays(tmp_path):
         (("--out", "a.yaml", "--budget", "0 s"), "wanted more than 0 s"),
         (("--out", "a.yaml", "--largest", "2 GiB"), "wanted at most 1 GiB"),
         (("--out", "a.yaml", "--largest", "1 s"), "--largest"),
-        (("--out", "a.yaml", "--largest", "1 KiB"), "at least 4 KiB since a table has two sizes"),
+        (("--out", "a.yaml", "--largest", "1 KiB"), "at least 4 KiB since a table needs two sizes"),
         (("--out", "a.yaml", "--dtypes", "fp32,fp99"), "products in 'fp99' are not measured"),
     ],
 )

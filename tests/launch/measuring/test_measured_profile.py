@@ -146,7 +146,7 @@ def test_small_messages_alone_promise_no_bandwidth_that_none_of_them_had():
 def test_without_a_data_sheet_the_fastest_product_stands_in_for_the_peak(tmp_path):
     machine = written(tmp_path, lines(start=GPU | {"device": "Some CPU"}, noise=0.1))
     assert machine.device.peak.bf16.value >= machine.device.gemm.bf16.value
-    assert any("stands in for the peak" in note for note in machine.notes)
+    assert any("is used as the peak" in note for note in machine.notes)
 
 
 def test_a_table_ends_where_the_larger_groups_ended(tmp_path):
