@@ -21,7 +21,7 @@ from perfmodel.search.search import Space
 from perfmodel.step.predict import step_time
 
 Mode = Literal["one", "array", "many"]
-_SHARE_OF_TIME = 0.9  # share of the job's time for all its grids; the rest is for start and end
+_SHARE_OF_TIME = 0.9  # share of the job's time for all grids; the rest is for its start and end
 _MOST_RUNS = 500
 _LONGEST_NAME = 100
 
@@ -43,7 +43,7 @@ class Allocation:
 
 
 def chosen(job: Job, space: Space, launcher: str, grid: Layout) -> Layout:
-    """A grid with its best settings; raises where it cannot run, or the framework cannot express it."""
+    """A grid with its best settings; raises if it cannot run, or if the framework cannot express it."""
     framework = FRAMEWORKS[launcher]
     frameworks.refuse_device(framework, job)
     space = frameworks.suited(framework, job, space)
@@ -107,7 +107,7 @@ def _request(plan: flags.Plan, layouts: list[Layout], wish: Allocation) -> Reque
 
 
 def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str) -> list[Run]:
-    """The runs of an array, each with its own file: they may run at once, where two cannot append to one file."""
+    """The runs of an array, each with its own file: they may run at once, and must not append to the same file."""
     runs = []
     for number, layout in enumerate(layouts, start=1):
         path = PurePath(results)
@@ -117,13 +117,13 @@ def _array_runs(plan: flags.Plan, layouts: list[Layout], results: str) -> list[R
 
 
 def _closing(plan: flags.Plan, results: str, wish: Allocation) -> tuple[str, ...]:
-    """The last commands of the job, run by the program that measures."""
+    """The last commands of the job, which belong to the measuring program."""
     program = plan.program or FRAMEWORKS[plan.launcher].program
     return (*program, "compare", f"--measured={results}", f"--machine={plan.machine}") if wish.compare else ()
 
 
 def _check_time(plan: flags.Plan, layouts: list[Layout], share: int) -> None:
-    """Check that each grid's steps, as predicted, fit into its share of the time."""
+    """Check that the predicted time of each grid's steps fits into its share of the job's time."""
     steps = plan.steps + plan.warmup
     for layout in layouts:
         step = float(step_time(plan.job, layout))
@@ -138,7 +138,7 @@ def _check_time(plan: flags.Plan, layouts: list[Layout], share: int) -> None:
 def _check(plan: flags.Plan, wish: Allocation) -> None:
     if wish.compare and wish.mode != "one":
         raise UsageError(
-            f"--compare holds the grids of one job against each other, and --mode {wish.mode} gives each its own; "
+            f"--compare compares the grids of one job, but --mode {wish.mode} gives each its own; "
             "wanted --mode one, or no --compare: join the files of results afterwards for perfmodel compare"
         )
     machine = plan.job.machine
@@ -146,8 +146,8 @@ def _check(plan: flags.Plan, wish: Allocation) -> None:
     _check_account(machine, scheduler, wish.account)
     if scheduler.tasks_per_node != machine.node_devices:
         raise PerfmodelError(
-            f"{machine.name} starts {scheduler.tasks_per_node} task a node of {machine.node_devices} devices; "
-            f"wanted tasks_per_node {machine.node_devices} in its profile: jobs start a rank a device"
+            f"{machine.name} starts {scheduler.tasks_per_node} task per node of {machine.node_devices} devices; "
+            f"wanted tasks_per_node {machine.node_devices} in its profile: jobs start one rank per device"
         )
     _check_container(machine, scheduler, wish.container)
     if wish.compare and plan.launcher != "perfmodel":
@@ -158,7 +158,7 @@ def _check(plan: flags.Plan, wish: Allocation) -> None:
         quoting.one_line(word or "-", "--program or --arguments")
     if "/" in wish.name or len(wish.name) > _LONGEST_NAME:
         raise UsageError(
-            f"--name {wish.name[:_LONGEST_NAME]!r}: wanted at most {_LONGEST_NAME} signs and no /: files go by it"
+            f"--name {wish.name[:_LONGEST_NAME]!r}: wanted at most {_LONGEST_NAME} characters without /, for file names"
         )
     if wish.results and (wish.results.endswith("/") or not PurePath(wish.results).name):
         raise UsageError(f"--results {wish.results!r}: wanted the name of a file")
@@ -168,9 +168,9 @@ def _check_account(machine: Machine, scheduler: Scheduler, account: str) -> None
     note = f" ({scheduler.account_note})" if scheduler.account_note else ""
     if scheduler.account == "required" and not account:
         source = allocation.cited(machine, scheduler.source)
-        raise UsageError(f"{machine.name} wants to know who pays: give --account{note}; {source}")
+        raise UsageError(f"jobs on {machine.name} need an account: give --account{note}; {source}")
     if scheduler.account == "none" and account:
-        raise UsageError(f"{machine.name} knows no accounts; leave --account out")
+        raise UsageError(f"jobs on {machine.name} have no accounts; leave --account out")
 
 
 def _check_container(machine: Machine, scheduler: Scheduler, image: str) -> None:
@@ -178,7 +178,7 @@ def _check_container(machine: Machine, scheduler: Scheduler, image: str) -> None
         return
     quoting.one_line(image, "--container")
     if image.startswith("-"):
-        raise UsageError(f"--container {image!r}: what begins with a dash is an option to what runs the image")
+        raise UsageError(f"--container {image!r}: a leading dash makes an option of the program that runs it")
     if not scheduler.container:
         raise UsageError(
             f"the profile of {machine.name} does not say what runs a container: give scheduler.container in a "
@@ -187,7 +187,7 @@ def _check_container(machine: Machine, scheduler: Scheduler, image: str) -> None
 
 
 def _title(job: Job, gpus: int) -> str:
-    batch = f"{job.batch} sequences of {job.sequence} tokens a step"
+    batch = f"{job.batch} sequences of {job.sequence} tokens per step"
     return f"{job.model.name} on {job.machine.name}: {gpus} devices ({job.machine.device.name}), {batch}."
 
 

@@ -16,9 +16,9 @@ from perfmodel.jobscripts.request import Line, Request
 class Dialect:
     """One scheduler.
 
-    `start` are lines before anything else; `first_host` is a command that prints the first host; `rank` and
-    `local_rank` are the launcher's variables, empty where it sets torch's own; `index` numbers the jobs of an array
-    from 1.
+    `start` are lines before anything else. `first_host` is a command that prints the first host. `rank` and
+    `local_rank` are the launcher's variables, empty if it sets those of torch itself. `index` numbers the jobs of an
+    array from 1.
     """
 
     title: str
@@ -50,7 +50,7 @@ DIALECTS: Mapping[str, Dialect] = {
         submit=("qsub",),
         directives=pbs.directives,
         launch=pbs.launch,
-        start=(Line('cd "$PBS_O_WORKDIR" || exit 1', "PBS starts jobs in the home folder"),),
+        start=(Line('cd "$PBS_O_WORKDIR" || exit 1', "since PBS starts jobs in the home folder"),),
         first_host='head -n 1 "$PBS_NODEFILE" | cut -d . -f 1',
         rank="${PMI_RANK:-$PALS_RANKID}",
         local_rank="${PMI_LOCAL_RANK:-$PALS_LOCAL_RANKID}",

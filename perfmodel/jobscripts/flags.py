@@ -29,7 +29,7 @@ _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 class Plan:
     """What is the same for every grid. `model` and `machine` are as the user named them.
 
-    `seconds`: time limit of a grid; `shared`: other grids of the same job wait for it to end.
+    `seconds`: time limit per grid; `shared`: other grids of the same job wait until a grid ends.
     """
 
     launcher: str
@@ -67,7 +67,8 @@ def title(job: Job, layout: Layout) -> str:
     """The settings of a grid in words."""
     steps = int(job.accumulation(layout))
     recompute, cache = RECOMPUTES[int(layout.recompute)], WEIGHT_CACHES[int(layout.weight_cache)]
-    return f"micro-batch {layout.micro_batch} a device x {steps}, recompute {recompute}, weight cache {cache}"
+    micro_batches = f"micro-batch {layout.micro_batch} per device x {steps} micro-steps"
+    return f"{micro_batches}, recompute {recompute}, weight cache {cache}"
 
 
 def _perfmodel(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
@@ -152,13 +153,13 @@ def _torchtitan(plan: Plan, layout: Layout, results: str) -> tuple[str, ...]:
 
 
 def _last(plan: Plan, layout: Layout) -> tuple[str, ...]:
-    """A sub-command of torchtitan, which no other flag may follow."""
+    """A sub-command of torchtitan; no other flag may follow it."""
     given = any(word.replace("_", "-").startswith("activation-checkpoint:") for word in plan.arguments)
     return (f"activation-checkpoint:{RECOMPUTES[int(layout.recompute)]}",) if _subcommands(plan) and not given else ()
 
 
 def _subcommands(plan: Plan) -> bool:
-    """Whether it is torchtitan 0.3, told by the flag that names a model there: recomputation is a sub-command then."""
+    """Whether this is torchtitan 0.3, recognized by its flag for the model: there recomputation is a sub-command."""
     return plan.launcher == "torchtitan" and any(word.partition("=")[0] == "--module" for word in plan.arguments)
 
 
@@ -219,7 +220,7 @@ def _deepspeed_settings(plan: Plan, layout: Layout) -> str:
 
 
 def _kept_weights(job: Job, layout: Layout) -> dict[str, int]:
-    """How long ZeRO-3 keeps gathered weights: it releases what is not used again within so many parameters.
+    """How long ZeRO-3 keeps gathered weights: it releases those not used again within this number of parameters.
 
     The search starts at the end of a submodule and covers the micro-step (partitioned_param_coordinator.py).
     """
@@ -274,13 +275,13 @@ def _megatron_recompute(layout: Layout) -> tuple[str, ...]:
 
 
 def _environment(plan: Plan, layout: Layout) -> tuple[tuple[str, str | None, str], ...]:
-    """Variables that a framework needs set or unset: both Megatrons check the number of queues at start."""
+    """Variables that must be set or unset for a framework; both Megatrons check the number of queues at the start."""
     if plan.launcher == "megatron-lm" and layout.z > 1:
-        return ((_QUEUES, None, "Megatron-FSDP does not start with one queue, through which it could not overlap"),)
+        return ((_QUEUES, None, "Megatron-FSDP does not start with one queue, since it could not overlap"),)
     if plan.launcher in ("megatron-lm", "megatron-axonn"):
-        return ((_QUEUES, "1", "one queue keeps the launch order, and Megatron does not start with more"),)
+        return ((_QUEUES, "1", "one queue keeps the launch order; Megatron does not start with more"),)
     if plan.launcher == "litgpt-axonn":
-        return (("WANDB_MODE", "offline", "what it logs stays here: compute nodes may not reach Weights & Biases"),)
+        return (("WANDB_MODE", "offline", "logs stay local, since compute nodes may not reach Weights & Biases"),)
     return ()
 
 
@@ -295,7 +296,7 @@ def _dropout(plan: Plan) -> bool:
 
 def _shape(job: Job) -> Transformer:
     if job.model.transformer is None:
-        raise UsageError(f"{job.model.name} is no decoder that is told by layers, width and heads")
+        raise UsageError(f"{job.model.name} is not a decoder that is described by layers, width and heads")
     return job.model.transformer
 
 

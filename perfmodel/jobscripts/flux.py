@@ -32,13 +32,13 @@ def launch(request: Request) -> tuple[str, ...]:
 
 def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way, name = request.machine.scheduler, request.way, directive(request.name, "the name of the job")
-    yield f"--job-name={name}", "its name in the queue"
+    yield f"--job-name={name}", "name of the job in the queue"
     if request.account:
-        yield f"--bank={directive(request.account, '--account')}", "who pays"
+        yield f"--bank={directive(request.account, '--account')}", "account that is charged"
     if way is not None:
         yield f"--queue={directive(way.name, 'queue')}", f"{limits(way)} [{way.source}]"
     yield f"--nodes={request.nodes}", f"{request.gpus} devices on nodes of {request.machine.node_devices}"
     for given in scheduler.directives:
-        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
-    yield f"--time-limit={request.time}s", "the longest that it may take"
-    yield f"--output={name}-{{{{id}}}}.out", "what is printed, errors included"
+        yield one_line(given, "a directive of the profile"), f"required by the centre [{scheduler.source}]"
+    yield f"--time-limit={request.time}s", "time limit"
+    yield f"--output={name}-{{{{id}}}}.out", "file for output and errors"

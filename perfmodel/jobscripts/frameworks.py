@@ -14,7 +14,7 @@ from perfmodel.search.no_answer import distance
 from perfmodel.search.search import Space, rank
 
 _GPUS = ("NVIDIA", "AMD")
-# How other frameworks number ranks, with all axes that they can split; they refuse any other axis.
+# The order in which other frameworks number ranks, with all axes that they can split; they refuse other axes.
 _COLUMN_FIRST: Placement = ("y", "x", "z", "data")
 _ROW_FIRST: Placement = ("x", "y", "z", "data")
 # Weights are gathered once or twice in a micro-step, and recomputation shares the backward pass's gather: FSDP.
@@ -45,7 +45,7 @@ class Framework:
 
     @property
     def told_modes(self) -> str:
-        """The modes for people."""
+        """The modes as text."""
         return ", ".join(f"{recompute} with {cache}" for recompute, cache in self.modes) or "all"
 
 
@@ -63,7 +63,7 @@ def problem(framework: Framework, job: Job, layout: Layout) -> str:
 
 
 def suited(framework: Framework, job: Job, space: Space) -> Space:
-    """The same space with only the settings that a framework supports; raises where none is left."""
+    """The same space with only the settings that a framework supports; raises if none is left."""
     own = replace(space, only=framework.modes)
     if not own.modes(job.settings):
         asked = f"--recompute {space.recompute or 'any'} --weight-cache {space.weight_cache or 'any'}"
@@ -72,16 +72,16 @@ def suited(framework: Framework, job: Job, space: Space) -> Space:
 
 
 def refuse(framework: Framework, job: Job, space: Space, layout: Layout) -> None:
-    """Raise with the reason, and the nearest grid that the framework can express, where it cannot express this one."""
+    """Raise with the reason, and the nearest grid that the framework can express, if it cannot express this one."""
     if not (reason := problem(framework, job, layout)):
         return
     near = nearest(framework, job, space, layout)
-    instead = f"the nearest grid that it can express is {near.text()}" if near else "no grid that fits suits it"
+    instead = f"the nearest grid that it can express is {near.text()}" if near else "no grid that fits can be expressed"
     raise PerfmodelError(f"{framework.name} cannot run {job.model.name} on {layout.text()}: it {reason}; {instead}")
 
 
 def refuse_device(framework: Framework, job: Job) -> None:
-    """Raise where a framework is not known to run on a machine's devices, or as the machine gives them to ranks."""
+    """Raise if a framework is not known to run on a machine's devices, or on those that each rank sees."""
     if reason := device_problem(framework, job.machine):
         raise PerfmodelError(f"{framework.name} {reason}")
 
@@ -91,7 +91,7 @@ def device_problem(framework: Framework, machine: Machine) -> str:
     if vendor(machine) not in framework.vendors:
         return f"is not known to run on {machine.device.name}; known: {', '.join(framework.vendors)}"
     if framework.sees_node and (machine.node_devices == 1 or one_device_each(machine)):
-        return f"wants ranks that see several devices of their node, and on {machine.name} each sees its own alone"
+        return f"needs ranks that see several devices of their node, but on {machine.name} each sees only its own"
     return ""
 
 
@@ -104,9 +104,9 @@ def nearest(framework: Framework, job: Job, space: Space, wanted: Layout) -> Lay
 
 
 def shared_steps(job: Job, layout: Layout) -> int:
-    """Micro-steps where every rank, also of X and Y, takes sequences of its own; 0 where they cannot be divided.
+    """Micro-steps if every rank, also of X and Y, takes its own sequences; 0 if they cannot be divided.
 
-    AxoNN's easy mode passes activations on as pure data parallelism would. The result is the predicted number of steps,
+    AxoNN's easy mode passes activations on like pure data parallelism. The result is the predicted number of steps,
     or the next one that divides the batch evenly.
     """
     whole, rest = divmod(job.batch, int(layout.gpus))
@@ -129,37 +129,37 @@ def _megatron_axonn(job: Job, layout: Layout) -> str:
     if "data" in overlap and layout.data > 1:
         return "overlaps nothing over data, so it needs --overlap without data"
     if overlap & {"reduce-scatter", "all-gather"} and "all-reduce" not in overlap:
-        return "overlaps reduce-scatters and all-gathers beside all-reduces alone, so --overlap needs all-reduce, too"
+        return "overlaps reduce-scatters and all-gathers only with all-reduces, so --overlap needs all-reduce, too"
     return _no_gpt(job)
 
 
 def _litgpt_axonn(job: Job, layout: Layout) -> str:
     if layout.x != layout.gpus:
-        return "splits over X alone (G_intra_r is all of its ranks)"
+        return "splits only over X (G_intra_r is all of its ranks)"
     return _flash_alone(job) or _no_shares(job, layout)
 
 
 def _torchtitan(job: Job, layout: Layout) -> str:
-    """Its mixed precision is FSDP's, which replicas of tensor-parallel ranks also need (its infra/parallelize)."""
+    """Its mixed precision is FSDP's, so replicas of tensor-parallel ranks also need FSDP (its infra/parallelize)."""
     if reason := _tensor_along_x(layout) or _flash_alone(job):
         return reason
     if job.dtype == "fp16":
         return "trains in bf16 or fp32, not in fp16"
     if layout.x > 1 and layout.z == 1 and (layout.data > 1 or job.dtype == "bf16"):
-        return "splits over X beside Z alone: without Z there is no mixed precision, and no data, beside X"
+        return "splits over X only together with Z: without Z, X has neither mixed precision nor data parallelism"
     if layout.x > 1 and job.sequence % (2 * layout.x):
-        return f"splits sequences of tokens by 2 * X, and {job.sequence} is no multiple of {2 * layout.x}"
+        return f"splits sequences of tokens by 2 * X, and {job.sequence} is not a multiple of {2 * layout.x}"
     return ""
 
 
 def _tensor_along_x(layout: Layout) -> str:
-    return "splits layers over X alone, not over Y" if layout.y > 1 else ""
+    return "splits layers only over X, not over Y" if layout.y > 1 else ""
 
 
 def _megatron_lm(job: Job, layout: Layout) -> str:
     shape = job.model.transformer
     if shape is None:
-        return "trains decoders that are told by layers, width and heads"
+        return "only trains decoders that are described by layers, width and heads"
     apart = shape.output_bias not in (None, shape.bias) or (shape.bias and shape.qkv_bias is False)
     if shape.norms != 2 or shape.embedding_norm or shape.head_bias or apart:
         return "has no flags for this model's norms and biases"
@@ -168,25 +168,23 @@ def _megatron_lm(job: Job, layout: Layout) -> str:
 
 def _deepspeed(job: Job, layout: Layout) -> str:
     del job
-    return "shards over Z and data alone (ZeRO), not over X and Y" if layout.x * layout.y > 1 else ""
+    return "shards only over Z and data (ZeRO), not over X and Y" if layout.x * layout.y > 1 else ""
 
 
 def _no_gpt(job: Job) -> str:
     transformer = job.model.transformer
     gpt = transformer is not None and transformer.is_gpt
-    return (
-        "" if gpt else "trains GPT decoders alone: GELU of four times the width, a head tied to the embedding, biases"
-    )
+    return "" if gpt else "only trains GPT decoders: GELU of four times the width, a head tied to the embedding, biases"
 
 
 def _flash_alone(job: Job) -> str:
-    return "" if job.settings.flash_attention else "knows no other attention, so it needs --flash-attention"
+    return "" if job.settings.flash_attention else "has no other attention, so it needs --flash-attention"
 
 
 def _no_shares(job: Job, layout: Layout) -> str:
     if shared_steps(job, layout):
         return ""
-    return f"gives every rank sequences of its own, and {job.batch} cannot be shared by {layout.gpus} evenly"
+    return f"gives every rank its own sequences, and {job.batch} cannot be divided evenly among {layout.gpus}"
 
 
 FRAMEWORKS: Mapping[str, Framework] = {

@@ -1,4 +1,4 @@
-"""Limits of a machine on a job: whole nodes, their number, the time; each limit with its source."""
+"""Limits of a machine on a job: whole nodes, number of nodes, and time, each with its source."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ def seconds(text: str, what: str = "--time") -> int:
     parts = [int(part or 0) for part in found.groups()] if found else []
     total = sum(part * unit for part, unit in zip(parts, (_DAY, _HOUR, _MINUTE, 1), strict=False))
     if not total:
-        raise UsageError(f"{what} {text!r}: wanted [days-]hours:minutes:seconds of more than none, such as 00:30:00")
+        raise UsageError(f"{what} {text!r}: wanted [days-]hours:minutes:seconds, more than zero, such as 00:30:00")
     return total
 
 
@@ -38,7 +38,7 @@ def clock(time: int) -> str:
 def way_in(machine: Machine, nodes: int, time: int, wanted: str = "") -> Qos | None:
     """The QOS, partition or queue called `wanted`, or the first of the profile that admits such a job.
 
-    None where the profile lists none. Raises with the limit that the job exceeds, and its source.
+    None if the profile lists none. Raises with the limit that the job exceeds, and its source.
     """
     ways = _bounded(machine.scheduler.qos)
     if not ways:
@@ -60,19 +60,19 @@ def limits(way: Qos) -> str:
     """The limits of a QOS, partition or queue, in words."""
     least = f"from {way.min_nodes} " if way.min_nodes else ""
     nodes = f"{least}up to {way.max_nodes} nodes" if way.max_nodes else f"{least or 'any number of '}nodes"
-    time = f"{way.max_time} at most" if way.max_time else "no limit of time known"
-    work = f"{way.node_minutes} node-minutes a job" if way.node_minutes else ""
+    time = f"{way.max_time} at most" if way.max_time else "no known time limit"
+    work = f"{way.node_minutes} node-minutes per job" if way.node_minutes else ""
     return ", ".join(filter(None, (nodes, time, work, way.note)))
 
 
 def _bounded(ways: tuple[Qos, ...]) -> list[Qos]:
-    """A QOS without a limit of its own has that of the bins of the partition."""
+    """A QOS without a limit has the limits of the partition's bins."""
     most = max((way.max_nodes or 0 for way in ways if way.kind == "bin"), default=0) or None
     return [replace(way, max_nodes=way.max_nodes or most) if way.kind == "qos" else way for way in ways]
 
 
 def _nearest(ways: list[Qos], nodes: int) -> list[Qos]:
-    """Those that admit the number of nodes but not the time; all where there are none."""
+    """The QOS, partitions or queues that admit the number of nodes but not the time; all of them if there are none."""
     return [way for way in ways if not _against(way, nodes, 0)] or ways
 
 

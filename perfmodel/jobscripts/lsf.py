@@ -24,15 +24,15 @@ def launch(request: Request) -> tuple[str, ...]:
 
 def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way, name = request.machine.scheduler, request.way, directive(request.name, "the name of the job")
-    yield f"-J {name}[1-{len(request.runs)}]" if request.array else f"-J {name}", "its name in the queue"
+    yield f"-J {name}[1-{len(request.runs)}]" if request.array else f"-J {name}", "name of the job in the queue"
     if request.account:
-        yield f"-P {directive(request.account, '--account')}", "who pays"
+        yield f"-P {directive(request.account, '--account')}", "account that is charged"
     told = f"; {limits(way)} [{way.source}]" if way is not None else ""
     yield f"-nnodes {request.nodes}", f"{request.gpus} devices on nodes of {request.machine.node_devices}{told}"
     minutes = -(-request.time // _MINUTE)
-    yield f"-W {minutes // _MINUTE}:{minutes % _MINUTE:02d}", "the longest that it may take, in hours and minutes"
+    yield f"-W {minutes // _MINUTE}:{minutes % _MINUTE:02d}", "time limit in hours and minutes"
     for given in scheduler.directives:
-        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
-    yield f"-o {name}.%J.out", "what is printed, errors included"
+        yield one_line(given, "a directive of the profile"), f"required by the centre [{scheduler.source}]"
+    yield f"-o {name}.%J.out", "file for output and errors"
     if request.resumes:
-        yield "-r", "started again it goes on with the grids that are left"
+        yield "-r", "a restarted job continues with the remaining grids"

@@ -26,18 +26,18 @@ def launch(request: Request) -> tuple[str, ...]:
 
 def _options(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way = request.machine.scheduler, request.way
-    yield f"-N {directive(request.name, 'the name of the job')}", "its name in the queue"
+    yield f"-N {directive(request.name, 'the name of the job')}", "name of the job in the queue"
     if request.account:
-        yield f"-A {directive(request.account, '--account')}", "who pays"
+        yield f"-A {directive(request.account, '--account')}", "account that is charged"
     if way is not None:
         yield f"-q {directive(way.name, 'queue')}", f"{limits(way)} [{way.source}]"
     devices = f"{request.gpus} devices on nodes of {request.machine.node_devices}"
     yield f"-l select={request.nodes}", devices
-    yield f"-l walltime={clock(request.time)}", "the longest that it may take"
+    yield f"-l walltime={clock(request.time)}", "time limit"
     for given in scheduler.directives:
-        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
-    yield "-j oe", "errors and output in one file"
+        yield one_line(given, "a directive of the profile"), f"required by the centre [{scheduler.source}]"
+    yield "-j oe", "output and errors in one file"
     if request.array:
-        yield f"-J 1-{len(request.runs)}", "a job a grid"
+        yield f"-J 1-{len(request.runs)}", "one job per grid"
     if request.resumes:
-        yield "-r y", "started again it goes on with the grids that are left"
+        yield "-r y", "a restarted job continues with the remaining grids"

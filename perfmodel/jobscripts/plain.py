@@ -8,7 +8,7 @@ from perfmodel.jobscripts.request import Line, Request
 
 
 def directives(request: Request) -> Iterator[Line]:
-    """None: nobody would read them."""
+    """None, since there is no scheduler to read them."""
     if request.array:
         raise UsageError(f"{request.machine.name} has no scheduler for an array of jobs; wanted --mode one")
     yield from ()

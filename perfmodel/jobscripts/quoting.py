@@ -8,7 +8,7 @@ from perfmodel.errors import UsageError, printable
 
 _DIRECTIVE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@%+:/=-]*")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_./-]+")
-# A shell takes these for its own grammar where a command begins, and only there.
+# A shell reads these as keywords at the start of a command, and only there.
 _KEYWORDS = frozenset(
     "if then else elif fi case esac for select while until do done in function time coproc".split()  # noqa: SIM905
 )
@@ -18,7 +18,7 @@ _WIDTH = 110
 
 
 def one_line(text: str, what: str) -> str:
-    r"""`text`; raises where it is more than one line, or not printable.
+    r"""`text`; raises if it has more than one line or is not printable.
 
     >>> one_line("a\nb", "--program")
     Traceback (most recent call last):
@@ -58,7 +58,7 @@ def words(text: str, what: str) -> tuple[str, ...]:
 
 
 def argument(word: str) -> str:
-    """A word of a command.
+    """One word of a command, quoted.
 
     >>> argument("$(date)")
     "'$(date)'"
@@ -72,7 +72,7 @@ def name(word: str) -> str:
     >>> name("if"), name("a=b"), name("module")
     ("'if'", "'a=b'", 'module')
     """
-    if not word or word.startswith("%"):  # a shell takes %1 for one of its jobs, quoted or not
+    if not word or word.startswith("%"):  # a shell reads %1 as one of its jobs, quoted or not
         raise UsageError(f"{word!r} is not the name of a program")
     if _PLAIN_WORD.fullmatch(word) and word not in _KEYWORDS:
         return word
@@ -110,7 +110,7 @@ def comment(text: str) -> str:
 
 
 def lines(given: Iterable[str], indent: str = "") -> str:
-    """Words that are ready for the shell, over as many lines as they need."""
+    """Quoted words, wrapped over as many lines as they need."""
     rows, row = [], ""
     for word in given:
         if row and len(indent) + len(row) + len(word) > _WIDTH:

@@ -1,11 +1,11 @@
-"""What a job script is made of: a frozen record, from which the text follows."""
+"""The content of a job script as a frozen record, from which the text follows."""
 
 from dataclasses import dataclass
 
 from perfmodel.machines.machine import Machine
 from perfmodel.machines.scheduler import Qos
 
-# The variable that tells a vendor's runtime which devices a process may see.
+# The variable that lists the devices that a process may see, for each vendor.
 VISIBLE_DEVICES = {"NVIDIA": "CUDA_VISIBLE_DEVICES", "AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
 
 
@@ -19,10 +19,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One grid: what each rank starts, and what that needs.
+    """One grid: the command of each rank, and what it needs.
 
-    `files` are written in the folder of the job first; `environment` are variables that this run needs, each with a
-    reason, and without a value where it must be unset; `seconds`: time limit, 0 where the run ends by itself.
+    `files` are written to the folder of the job first. `environment` lists the variables of this run with reasons; one
+    without a value is unset. `seconds` is the time limit, or 0 if the run ends by itself.
     """
 
     grid: str
@@ -35,11 +35,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A job: where, how large, how long, and what runs, one rank per device. All is checked, nothing quoted yet.
+    """A job: machine, size, time limit, and runs with one rank per device. All is checked, nothing is quoted yet.
 
-    `setup`, where given, replaces the modules of the profile; `activate` follows either. `finds_device`: the
-    program of each rank finds its own device even where it sees no other. `resumes`: a restarted run continues where it
-    stopped.
+    `setup`, if given, replaces the modules of the profile; `activate` follows either. `finds_device`: the program of
+    each rank finds its device even if it sees no other. `resumes`: a restarted run continues where it stopped.
     """
 
     machine: Machine
@@ -66,12 +65,12 @@ class Request:
 
     @property
     def visible_devices(self) -> str:
-        """The variable of this vendor, empty where there is none."""
+        """The variable of this vendor; empty if there is none."""
         return VISIBLE_DEVICES.get(vendor(self.machine), "")
 
 
 def one_device_each(machine: Machine) -> bool:
-    """Whether each rank sees a single device, which then is number 0 to it."""
+    """Whether each rank sees only one device, which then has the number 0."""
     scheduler = machine.scheduler
     bound = scheduler.gpu_binding not in ("", "none")
     launched = any(word in ("--gpus-per-task=1", "-g1") for word in scheduler.launch.split())
@@ -79,5 +78,5 @@ def one_device_each(machine: Machine) -> bool:
 
 
 def vendor(machine: Machine) -> str:
-    """Who made the devices."""
+    """The vendor of the devices."""
     return machine.device.name.split()[0]

@@ -1,4 +1,4 @@
-"""The text of a job script, made from its record alone."""
+"""The text of a job script, which depends only on its record."""
 
 from collections.abc import Iterator
 
@@ -29,13 +29,13 @@ def script(request: Request) -> str:
 
 
 def variables(request: Request, dialect: Dialect) -> Iterator[Line]:
-    """What every rank finds in its environment, and why."""
+    """The environment variables of every rank, with their reasons."""
     scheduler = request.machine.scheduler
     if dialect.first_host:
         host, why = _master(request.machine, dialect)
         yield Line(f"MASTER_ADDR={host}", why)
         yield Line("export MASTER_ADDR")
-        yield Line(f"export MASTER_PORT={dialect.port}", "and the port that it listens at")
+        yield Line(f"export MASTER_PORT={dialect.port}", "the port on which it listens")
     for variable in scheduler.environment:
         value = quoting.filled(_value(variable, request.nodes))
         yield Line(f"export {variable.name}={value}", f"{variable.why} [{variable.source}]")
@@ -45,8 +45,8 @@ def _head(request: Request, dialect: Dialect) -> Iterator[str]:
     yield "#!/bin/bash" if request.machine.scheduler.kind != "pbs" else "#!/bin/bash -l"
     yield quoting.comment(request.title)
     yield quoting.comment(
-        f"Made by perfmodel job for {dialect.title}. In brackets: sources, which perfmodel machines show "
-        f"{request.machine.name} lists."
+        f"Made by perfmodel job for {dialect.title}. Sources are in brackets, and listed by perfmodel machines show "
+        f"{request.machine.name}."
     )
     for line in dialect.directives(request):
         yield quoting.comment(line.why[:1].upper() + line.why[1:])
@@ -59,23 +59,23 @@ def _head(request: Request, dialect: Dialect) -> Iterator[str]:
 def _modules(request: Request) -> Iterator[str]:
     scheduler = request.machine.scheduler
     if request.setup:
-        yield quoting.comment("The software, as --setup says")
+        yield quoting.comment("The software, set up by --setup")
         commands = request.setup
     else:
         paths = [("module", "use", path) for path in scheduler.module_paths]
         loads = [("module", "load", *scheduler.modules)] if scheduler.modules else []
         commands = (*paths, *loads, *(quoting.words(text, "the profile's setup") for text in scheduler.setup))
         if commands:
-            yield quoting.comment(f"The software, as the profile says [{scheduler.source}]; --setup replaces it")
+            yield quoting.comment(f"The software, set up as in the profile [{scheduler.source}]; --setup replaces this")
     for words in commands:
         yield from _or_end(words)
     if request.activate:
-        yield quoting.comment("And what --activate says")
+        yield quoting.comment("The environment of --activate")
     for words in request.activate:
         yield from _or_end(words)
     if request.runs[0].command[0] == _OURS and not request.container:
         yield quoting.comment(
-            f"Rather now than by all ranks: {_OURS} has to be installed, with torch, where the job runs"
+            f"Checked here rather than by all ranks: {_OURS} and torch must be installed where the job runs"
         )
         yield f"command -v {_OURS} >/dev/null || {{ echo '{_OURS} is not on the PATH: see --activate' >&2; exit 1; }}"
 
@@ -92,10 +92,10 @@ def _variables(request: Request, dialect: Dialect) -> Iterator[str]:
 
 
 def _runs(request: Request, dialect: Dialect) -> Iterator[str]:
-    yield "failed=0  # a grid that fails leaves the others their turn"
+    yield "failed=0  # if a grid fails, the others still run"
     if visible := request.machine.scheduler.visible_devices:
         told = f"{request.visible_devices} is {visible} [{request.machine.scheduler.source}]"
-        yield quoting.comment(f"Set by each rank itself, since a launcher replaces what it finds: {told}")
+        yield quoting.comment(f"Set by each rank itself, since the launcher overwrites it: {told}")
     if request.array:
         yield f"case {dialect.index} in  # the number of this job in its array"
         for number, run in enumerate(request.runs, start=1):
@@ -124,14 +124,14 @@ def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
         yield _behind(Line(told, why))
     ranks = _rank_wrapper(request, dialect)
     if ranks:
-        yield "# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in"
+        yield "# shellcheck disable=SC2016 # each rank expands what is quoted"
     ended = ("timeout", str(run.seconds)) if run.seconds else ()
     words = (*ended, *dialect.launch(request), *ranks, *_contained(request), *quoting.command(run.command))
     yield from f"{quoting.lines(words)} || failed=1".split("\n")
 
 
 def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
-    """A shell that sets torch's rank variables in each rank; nothing where the launcher does so."""
+    """A shell that sets torch's rank variables in each rank; nothing if the launcher sets them."""
     if not dialect.rank:
         return ()
     visible = request.machine.scheduler.visible_devices
@@ -148,7 +148,7 @@ def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
 
 
 def _contained(request: Request, *, alone: bool = False) -> tuple[str, ...]:
-    """What runs a command inside the image, in each rank or `alone`, where the launcher's options do not."""
+    """The program that runs a command inside the image, in each rank or `alone`, if no launcher option does."""
     if not request.container:
         return ()
     kind, image = request.machine.scheduler.container, quoting.argument(request.container)
@@ -160,21 +160,21 @@ def _contained(request: Request, *, alone: bool = False) -> tuple[str, ...]:
 
 
 def _close(request: Request, words: tuple[str, ...]) -> Iterator[str]:
-    yield quoting.comment("What was predicted beside what was measured")
+    yield quoting.comment("Compare predictions with measurements")
     contained = (*_contained(request, alone=True), *quoting.command(words))
     yield from f"{quoting.lines(contained)} || failed=1".split("\n")
 
 
 def _master(machine: Machine, dialect: Dialect) -> tuple[str, str]:
-    """How the script finds rank 0's host, and the words for it."""
+    """How the script finds rank 0's host, and a comment that explains it."""
     address, source = machine.scheduler.master_address, machine.scheduler.source
     if address == "hostname":
-        return "$(hostname)", f"rank 0 runs where the script does [{source}]"
+        return "$(hostname)", f"rank 0 runs on the node of this script [{source}]"
     if address == "hostname-i":
-        return "$(hostname -i)", f"rank 0 runs where the script does, which goes by its address [{source}]"
+        return "$(hostname -i)", f"rank 0 runs on the node of this script, given by its address [{source}]"
     ending = address.removeprefix("first-host")
     if address.startswith("first-host"):
-        added = f"; {ending} picks its address on the fast network" if ending else ""
+        added = f"; {ending} selects its address on the fast network" if ending else ""
         return f"$({dialect.first_host}){quoting.argument(ending) if ending else ''}", (
             f"rank 0 is on the first host of the job{added} [{source}]"
         )

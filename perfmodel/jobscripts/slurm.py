@@ -42,9 +42,9 @@ def container(request: Request) -> tuple[str, ...]:
 
 def _where(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, way = request.machine.scheduler, request.way
-    yield f"--job-name={directive(request.name, 'the name of the job')}", "its name in the queue"
+    yield f"--job-name={directive(request.name, 'the name of the job')}", "name of the job in the queue"
     if request.account:
-        yield f"--account={directive(request.account, '--account')}", "who pays"
+        yield f"--account={directive(request.account, '--account')}", "account that is charged"
     if scheduler.constraint:
         yield f'--constraint="{_quotable(scheduler.constraint)}"', f"nodes of this kind [{scheduler.source}]"
     named_partition = way is not None and way.kind == "partition"
@@ -52,30 +52,30 @@ def _where(request: Request) -> Iterator[tuple[str, str]]:
         yield f"--{way.kind}={directive(way.name, way.kind)}", f"{limits(way)} [{way.source}]"
     if scheduler.partition and not named_partition:
         told = f"; {limits(way)} [{way.source}]" if way is not None and way.kind == "bin" else f" [{scheduler.source}]"
-        yield f"--partition={directive(scheduler.partition, 'partition')}", f"where these nodes are{told}"
+        yield f"--partition={directive(scheduler.partition, 'partition')}", f"the partition of these nodes{told}"
 
 
 def _size(request: Request) -> Iterator[tuple[str, str]]:
     scheduler, devices = request.machine.scheduler, request.machine.node_devices
     yield f"--nodes={request.nodes}", f"{request.gpus} devices on nodes of {devices}"
-    yield f"--ntasks-per-node={request.tasks_per_node}", "a rank a device"
+    yield f"--ntasks-per-node={request.tasks_per_node}", "one rank per device"
     yield (
         f"--cpus-per-task={scheduler.cores_per_task}",
-        f"cores, as Slurm counts them here, a rank [{scheduler.source}]",
+        f"cores per rank, as Slurm counts them here [{scheduler.source}]",
     )
     for given in scheduler.directives:
-        yield one_line(given, "a directive of the profile"), f"as the centre asks [{scheduler.source}]"
+        yield one_line(given, "a directive of the profile"), f"required by the centre [{scheduler.source}]"
 
 
 def _running(request: Request) -> Iterator[tuple[str, str]]:
-    yield f"--time={clock(request.time)}", "the longest that it may take"
+    yield f"--time={clock(request.time)}", "time limit"
     number = "%A-%a" if request.array else "%j"
-    yield f"--output={directive(request.name, 'the name of the job')}-{number}.out", "what is printed, errors included"
+    yield f"--output={directive(request.name, 'the name of the job')}-{number}.out", "file for output and errors"
     if request.array:
-        yield f"--array=1-{len(request.runs)}", "a job a grid"
+        yield f"--array=1-{len(request.runs)}", "one job per grid"
     if request.resumes:
-        yield "--requeue", "started again it goes on with the grids that are left"
-        yield "--open-mode=append", "and adds to what was printed before"
+        yield "--requeue", "a restarted job continues with the remaining grids"
+        yield "--open-mode=append", "and appends to the earlier output"
 
 
 def _quotable(text: str) -> str:

@@ -73,7 +73,7 @@ def test_a_grid_that_cannot_be_expressed_is_refused_with_the_nearest_that_can(la
 
 
 def test_a_framework_that_can_express_no_grid_that_fits_says_so():
-    with pytest.raises(PerfmodelError, match="no grid that fits suits it"):
+    with pytest.raises(PerfmodelError, match="no grid that fits can be expressed"):
         build.chosen(asked(), Space(gpus=DEVICES), "litgpt-axonn", Layout(x=1, y=1, z=64, data=1))
     with pytest.raises(NoGridError, match=r"litgpt-axonn can express none of .* grids; the fastest, "):
         build.fastest(asked(), Space(gpus=DEVICES), "litgpt-axonn")
@@ -139,7 +139,7 @@ def test_a_framework_is_refused_where_it_is_not_known_to_run():
 @pytest.mark.parametrize("machine", ["alps", "delta", "polaris", "summit", "tuolumne", "vista"])
 def test_litgpt_is_refused_where_a_rank_sees_its_own_device_alone(machine):
     devices = 2 * load(machine).node_devices
-    reason = f"litgpt-axonn wants ranks that see .* on {machine} each sees its own alone"
+    reason = f"litgpt-axonn needs ranks that see .* on {machine} each sees only its own"
     with pytest.raises(PerfmodelError, match=reason):
         build.fastest(asked(machine=machine, gpus=devices), Space(gpus=devices), "litgpt-axonn")
 
@@ -153,27 +153,27 @@ def test_a_batch_that_ranks_cannot_share_is_refused():
 
 def test_torchtitan_splits_over_x_beside_z_alone():
     torchtitan = FRAMEWORKS["torchtitan"]
-    assert problem(torchtitan, asked(), Layout(x=4, y=1, z=1, data=16)).startswith("splits over X beside Z alone")
+    assert problem(torchtitan, asked(), Layout(x=4, y=1, z=1, data=16)).startswith("splits over X only together with Z")
     assert problem(torchtitan, asked("gpt-tiny", gpus=4), Layout(x=4, y=1, z=1, data=1)).startswith(
-        "splits over X beside Z alone"
+        "splits over X only together with Z"
     )
     whole = asked("gpt-tiny", machine="localhost-cpu", gpus=4)  # in fp32 there is no precision to mix
     assert problem(torchtitan, whole, Layout(x=4, y=1, z=1, data=1)) == ""
     assert problem(torchtitan, asked(sequence=1000), Layout(x=16, y=1, z=4, data=1)) == (
-        "splits sequences of tokens by 2 * X, and 1000 is no multiple of 32"
+        "splits sequences of tokens by 2 * X, and 1000 is not a multiple of 32"
     )
 
 
 @pytest.mark.parametrize("launcher", ["axonn-nanogpt", "megatron-axonn"])
 def test_a_decoder_that_is_no_gpt_is_refused_where_only_gpt_is_trained(launcher):
     assert problem(FRAMEWORKS[launcher], asked("llama-3-8b"), Layout(x=1, y=1, z=64, data=1)).startswith(
-        "trains GPT decoders alone"
+        "only trains GPT decoders"
     )
 
 
 def test_a_model_that_is_no_decoder_is_refused():
     assert problem(FRAMEWORKS["megatron-lm"], asked("unet-7b"), Layout(x=1, y=1, z=64, data=1)).startswith(
-        "trains decoders"
+        "only trains decoders"
     )
 
 
@@ -183,7 +183,7 @@ def test_a_model_that_is_no_decoder_is_refused():
         (
             {"all-gather"},
             Layout(x=2, y=4, z=8, data=1),
-            "overlaps reduce-scatters and all-gathers beside all-reduces alone",
+            "overlaps reduce-scatters and all-gathers only with all-reduces",
         ),
         ({"all-reduce", "data"}, Layout(x=1, y=1, z=32, data=2), "overlaps nothing over data"),
         ({"all-reduce", "data"}, Layout(x=2, y=4, z=8, data=1), ""),  # a grid without data

@@ -235,7 +235,7 @@ def test_a_job_that_can_go_on_is_requeued_and_another_is_not():
 
 @pytest.mark.parametrize(
     ("machine", "account", "refusal"),
-    [("perlmutter", "", "give --account (accounts for GPU nodes"), ("aws-p5", "m1", "knows no accounts")],
+    [("perlmutter", "", "give --account (accounts for GPU nodes"), ("aws-p5", "m1", "have no accounts")],
 )
 def test_who_pays_is_asked_for_where_somebody_does(machine, account, refusal):
     with pytest.raises(UsageError, match=re.escape(refusal)):

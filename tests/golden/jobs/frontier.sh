@@ -1,39 +1,39 @@
 #!/bin/bash
-# gpt-20b on frontier: 1024 devices (AMD MI250X GCD), 4096 sequences of 2048 tokens a step.
-# Made by perfmodel job for Slurm. In brackets: sources, which perfmodel machines show frontier lists.
-# Its name in the queue
+# gpt-20b on frontier: 1024 devices (AMD MI250X GCD), 4096 sequences of 2048 tokens per step.
+# Made by perfmodel job for Slurm. Sources are in brackets, and listed by perfmodel machines show frontier.
+# Name of the job in the queue
 #SBATCH --job-name=gpt-20b
-# Who pays
+# Account that is charged
 #SBATCH --account=m1234
-# Where these nodes are; from 92 up to 183 nodes, 06:00:00 at most [OLCF-F]
+# The partition of these nodes; from 92 up to 183 nodes, 06:00:00 at most [OLCF-F]
 #SBATCH --partition=batch
 # 1024 devices on nodes of 8
 #SBATCH --nodes=128
-# A rank a device
+# One rank per device
 #SBATCH --ntasks-per-node=8
-# Cores, as Slurm counts them here, a rank [OLCF-F]
+# Cores per rank, as Slurm counts them here [OLCF-F]
 #SBATCH --cpus-per-task=7
-# As the centre asks [OLCF-F]
+# Required by the centre [OLCF-F]
 #SBATCH --gpus-per-node=8
-# As the centre asks [OLCF-F]
+# Required by the centre [OLCF-F]
 #SBATCH --network=disable_rdzv_get
-# The longest that it may take
+# Time limit
 #SBATCH --time=00:30:00
-# What is printed, errors included
+# File for output and errors
 #SBATCH --output=gpt-20b-%j.out
-# Started again it goes on with the grids that are left
+# A restarted job continues with the remaining grids
 #SBATCH --requeue
-# And adds to what was printed before
+# And appends to the earlier output
 #SBATCH --open-mode=append
 
-# The software, as the profile says [OLCF-F]; --setup replaces it
+# The software, set up as in the profile [OLCF-F]; --setup replaces this
 module load PrgEnv-gnu/8.7.0 cpe/26.03 rocm/7.1.1 craype-accel-amd-gfx90a miniforge3/23.11.0-0 rccl-net-plugin || exit 1
-# Rather now than by all ranks: perfmodel has to be installed, with torch, where the job runs
+# Checked here rather than by all ranks: perfmodel and torch must be installed where the job runs
 command -v perfmodel >/dev/null || { echo 'perfmodel is not on the PATH: see --activate' >&2; exit 1; }
 
-MASTER_ADDR=$(hostname -i)  # rank 0 runs where the script does, which goes by its address [OLCF-F]
+MASTER_ADDR=$(hostname -i)  # rank 0 runs on the node of this script, given by its address [OLCF-F]
 export MASTER_ADDR
-export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))  # and the port that it listens at
+export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))  # the port on which it listens
 export NCCL_NET=OFI  # OFI is the libfabric plug-in for jobs on several nodes; on one node the centre sets Socket [OLCF-PT]
 export NCCL_NET_GDR_LEVEL=PHB  # let the NIC read and write GPU memory directly up to this distance [OLCF-PT]
 export NCCL_CROSS_NIC=1  # let a ring use different NICs on different nodes [OLCF-PT]
@@ -51,10 +51,10 @@ export FI_CXI_RDZV_EAGER_SIZE=0  # rendezvous for all sizes [OLCF-PT]
 export FI_CXI_RDZV_THRESHOLD=0  # rendezvous for all sizes [OLCF-PT]
 export FI_CXI_RDZV_GET_MIN=0  # rendezvous for all sizes [OLCF-PT]
 
-failed=0  # a grid that fails leaves the others their turn
+failed=0  # if a grid fails, the others still run
 
-# Grid 1x1x64x16 (X, Y, Z, data): micro-batch 1 a device x 4, recompute none, weight cache none
-# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
+# Grid 1x1x64x16 (X, Y, Z, data): micro-batch 1 per device x 4 micro-steps, recompute none, weight cache none
+# shellcheck disable=SC2016 # each rank expands what is quoted
 srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-node=8 --cpus-per-task=7 \
     --kill-on-bad-exit=1 \
     --cpu-bind=mask_cpu:0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000 \
@@ -64,8 +64,8 @@ srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-n
     --recompute=none --weight-cache=none --placement=axonn --overlap=all-reduce,reduce-scatter,all-gather \
     --flash-attention --steps=10 --warmup=3 --timeout=810 --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
 
-# Grid 2x1x64x8 (X, Y, Z, data): micro-batch 1 a device x 8, recompute none, weight cache none
-# shellcheck disable=SC2016 # what is between quotes is for each rank to fill in
+# Grid 2x1x64x8 (X, Y, Z, data): micro-batch 1 per device x 8 micro-steps, recompute none, weight cache none
+# shellcheck disable=SC2016 # each rank expands what is quoted
 srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-node=8 --cpus-per-task=7 \
     --kill-on-bad-exit=1 \
     --cpu-bind=mask_cpu:0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000 \
@@ -75,6 +75,6 @@ srun --mem-bind=map_mem:3,3,1,1,0,0,2,2 --nodes=128 --ntasks=1024 --ntasks-per-n
     --recompute=none --weight-cache=none --placement=axonn --overlap=all-reduce,reduce-scatter,all-gather \
     --flash-attention --steps=10 --warmup=3 --timeout=810 --backend=nccl --out=gpt-20b.jsonl --resume || failed=1
 
-# What was predicted beside what was measured
+# Compare predictions with measurements
 perfmodel compare --measured=gpt-20b.jsonl --machine=frontier || failed=1
 exit "$failed"
