@@ -1,11 +1,11 @@
-"""How many devices a machine can give a job, and in which multiples."""
+"""The number of devices that a machine can give to a job, and its multiples."""
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.machines.machine import Machine
 
 
 def count_problem(machine: Machine, gpus: int) -> str:
-    """Why this machine cannot give a job that many devices (no whole nodes, or more than it has); empty if it can."""
+    """Why this machine cannot give this many devices to a job (no whole nodes, or too many); empty if it can."""
     devices, total = machine.node_devices, device_total(machine)
     if total is not None and gpus > total:
         return f"{machine.name} has {total} devices ({total // devices} nodes of {devices}), asked for {gpus}"

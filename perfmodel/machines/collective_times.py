@@ -69,9 +69,9 @@ def ranks_apart(ranks: int, inner: int) -> str:
     """The shape of a group, in words.
 
     >>> ranks_apart(4, 1)
-    '4 ranks a node, stride 1'
+    '4 ranks per node, stride 1'
     """
-    return f"{ranks} rank{'s' * (ranks > 1)} a node, stride {inner}"
+    return f"{ranks} rank{'s' * (ranks > 1)} per node, stride {inner}"
 
 
 def _out_of_order(values: Sequence[float]) -> int:

@@ -122,8 +122,8 @@ class Fabric:
     """Links between the devices of a node.
 
     `pair_bandwidth`: two devices alone, one direction. `device_bandwidth`: all links of one device, one direction.
-    `topology`: mesh (every pair has links of its own), switch (any pair gets all of a device's bandwidth), shared
-    (all devices go through one host or bus), irregular (the slowest link counts), none (one device per node).
+    `topology` is mesh (a separate link for every pair), switch (any pair gets the full bandwidth of a device), shared
+    (all traffic passes one host or bus), or irregular (the slowest link counts). It is none with one device per node.
     """
 
     topology: Literal["mesh", "switch", "shared", "irregular", "none"]
@@ -314,7 +314,7 @@ class Machine:
             raise PerfmodelError(f"scheduler names the source {unknown[0]}, which the file does not list")
         tasks, cores = self.scheduler.tasks_per_node, self.scheduler.cores_per_task
         if tasks not in (1, self.node_devices):
-            raise PerfmodelError(f"tasks_per_node is {tasks}, wanted one a device ({self.node_devices}) or one a node")
+            raise PerfmodelError(f"tasks_per_node is {tasks}, wanted one per device ({self.node_devices}) or per node")
         if tasks * cores > MOST_THREADS_A_CORE * self.node.cpu_cores.value:
             have = f"{MOST_THREADS_A_CORE} threads on each of the node's {self.node.cpu_cores.value:g} cores"
             raise PerfmodelError(f"{tasks} tasks of {cores} cores are more than {have}")

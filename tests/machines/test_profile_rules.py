@@ -71,7 +71,7 @@ BROKEN = [
     ("perlmutter", "      inner: 2", "      inner: 1", "bandwidth", "inner 1, size 2 is given twice"),
     ("perlmutter", "between: 73", "between: 173", "file", "between 173 GB/s is above the injection of 100 GB/s a node"),
     ("perlmutter", "  source: NERSC-DL\n", "  source: NERSC-LD\n", "file", "scheduler names the source NERSC-LD"),
-    ("perlmutter", "tasks_per_node: 4", "tasks_per_node: 3", "file", "tasks_per_node is 3, wanted one a device (4)"),
+    ("perlmutter", "tasks_per_node: 4", "tasks_per_node: 3", "file", "tasks_per_node is 3, wanted one per device (4)"),
     (
         "perlmutter",
         "tasks_per_node: 4",
