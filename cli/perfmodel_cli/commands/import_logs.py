@@ -1,4 +1,4 @@
-"""machines import: the tables of collectives of a profile from logs that a user has."""
+"""machines import: the tables of collectives of a profile, from a user's logs."""
 
 import datetime as dt
 from enum import StrEnum
@@ -23,7 +23,7 @@ _MOST = 1 << 20
 
 
 class Buffers(StrEnum):
-    """Which of a log's two results is used."""
+    """Which of the two results in a log is used: in place or out of place."""
 
     as_called = "as-called"
     out_of_place = "out-of-place"
@@ -44,18 +44,18 @@ def machines_import(
     base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
     out: options.NewProfile,
     nccl_tests: Annotated[
-        bool, typer.Option("--nccl-tests", help="What nccl-tests or rccl-tests print or write: text, JSON or CSV.")
+        bool, typer.Option("--nccl-tests", help="Output of nccl-tests or rccl-tests: text, JSON or CSV.")
     ] = False,
-    osu: Annotated[bool, typer.Option("--osu", help="Text of OSU micro-benchmarks.")] = False,
+    osu: Annotated[bool, typer.Option("--osu", help="Output of OSU micro-benchmarks: text.")] = False,
     table: Annotated[bool, typer.Option("--csv", help="CSV with the columns of docs/profiles.md.")] = False,
     operation: Annotated[
-        str, typer.Option("--operation", help="all-gather, reduce-scatter or all-reduce, where a log does not say.")
+        str, typer.Option("--operation", help="all-gather, reduce-scatter or all-reduce, if a log does not say.")
     ] = "",
     nodes: Annotated[
-        str, typer.Option("--nodes", help="Nodes, where a log does not say: one number, or one per log: 2,4,8.")
+        str, typer.Option("--nodes", help="Nodes, if a log does not say: one number, or one per log: 2,4,8.")
     ] = "",
     ranks: Annotated[
-        str, typer.Option("--ranks-per-node", help="Ranks on each node, where a log does not say; as --nodes.")
+        str, typer.Option("--ranks-per-node", help="Ranks per node, if a log does not say; given like --nodes.")
     ] = "",
     buffers: Annotated[
         Buffers,
@@ -66,7 +66,7 @@ def machines_import(
 ) -> None:
     """Fill the tables of collectives of a profile from logs of benchmarks.
 
-    Medians go into a new profile on top of the base. Beside them a line is fitted: start-up time and bus bandwidth.
+    Medians go into a new profile on top of the base. A line is also fitted: start-up time and bus bandwidth.
     """
     if date:
         _check_date(date)
@@ -103,7 +103,7 @@ def _imported(
     found = combined.combine(read, machine, key, buffers.value)
     if not found.tables:
         _tell_problems(found.problems, found.used)
-        raise PerfmodelError(f"nothing to import in {', '.join(names)}: no row is left that a table could hold")
+        raise PerfmodelError(f"nothing to import in {', '.join(names)}: no row is left for a table")
     facts = [fact for log in read for fact in log.facts]
     of = overlay.source(names, facts, _note(found, kind, buffers), date or overlay.written_on(names))
     made = overlay.over(machine, found.tables, path.stem, key, of)
@@ -120,7 +120,7 @@ def _kind(given: dict[str, bool]) -> str:
 
 
 def _from_options(operation: str, nodes: str, ranks: str, logs: int) -> "list[Told]":
-    """What the options say of each log."""
+    """What the options say about each log."""
     from perfmodel.logs.samples import Told, operation_named
 
     named = operation_named(operation)
@@ -149,7 +149,7 @@ def _read(kind: str, log: str, told: "Told") -> "Log":
 
 
 def _note(found: "Combined", kind: str, buffers: Buffers) -> str:
-    """How the numbers were made, for whoever reads the profile."""
+    """How the numbers were obtained, for readers of the profile."""
     dropped = sum(problem.rows for problem in found.problems)
     placed = f", {buffers.value} buffers" if kind == "--nccl-tests" else ""
     return f"medians of {found.used} samples of {kind[2:]}{placed}; {dropped} rows dropped"

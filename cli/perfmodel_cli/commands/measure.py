@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
     from perfmodel.launch.processes.environment import Place
 
-_MORE = 300.0  # seconds beyond the budget after which ranks that do not end are ended
+_MORE = 300.0  # seconds after the budget at which ranks that still run are ended
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 @example("perfmodel machines measure --out my-cluster.yaml")
 def machines_measure(
-    out: Annotated[str, typer.Option("--out", help="The profile to write; results go beside it, line by line.")],
+    out: Annotated[str, typer.Option("--out", help="The profile to write; results are kept in a file beside it.")],
     nproc: Annotated[
         int | None, typer.Option("--nproc", min=1, help="Ranks [default: GPUs of this node, else its CPU cores].")
     ] = None,
@@ -37,15 +37,15 @@ def machines_measure(
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many times everything is measured.")] = 5,
     largest: Annotated[str, typer.Option("--largest", help="Size of the largest message.")] = "1 GiB",
     dtypes: Annotated[
-        str, typer.Option("--dtypes", help="Formats of products: some of fp32,bf16,fp16; the first is also sent.")
+        str, typer.Option("--dtypes", help="Number formats of products: fp32,bf16,fp16; collectives use the first.")
     ] = "auto",
     backend: options.Backend = options.BackendChoice.auto,
     output: options.Output = options.Format.table,
 ) -> None:
     """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
 
-    Needs torch. Ranks are started here, or are those of torchrun, srun or mpirun when it starts this command. Results
-    are kept as they come: after an interruption the same command continues.
+    Needs torch. The command starts the ranks, or uses those of torchrun, srun or mpirun if started by one of them.
+    Results are kept at once: after an interruption the same command continues.
     """
     path = options.profile_path(out)
     need_torch("perfmodel machines measure")
@@ -69,11 +69,11 @@ def machines_measure(
     how = _measured(runner, asked, results)
     _keep(path, results, output, how)
     if how == ("", None) and lines.Lines.read(results).count == before:
-        printing.tell("nothing was left to measure in this budget; more --rounds measure everything again")
+        printing.tell("no further measurement fits into this budget; with more --rounds everything is measured again")
 
 
 def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int | None]) -> None:
-    """Make of the results what can be made, and end with the exit code of how the measurement has ended."""
+    """Write a profile if the results suffice, and end with the exit code that says how the measurement ended."""
     ended, stopped = how
     try:
         _show(path, results, output)
@@ -85,7 +85,7 @@ def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int
         printing.tell(f"ended by {signal.Signals(stopped).name}; the same command continues")
         raise typer.Exit(BY_SIGNAL + stopped)
     if ended:
-        raise PerfmodelError(f"{ended}; what was measured is in {results}, and the same command continues")
+        raise PerfmodelError(f"{ended}; the measurements so far are in {results}, and the same command continues")
 
 
 class _Amounts:
@@ -105,7 +105,7 @@ class _Amounts:
         if not LEAST_LARGEST <= self.largest <= LARGEST:
             raise UsageError(
                 f"--largest is {largest}, wanted at most {show(LARGEST, 'B')}, and at least "
-                f"{show(LEAST_LARGEST, 'B')} since a table has two sizes"
+                f"{show(LEAST_LARGEST, 'B')} since a table needs two sizes"
             )
 
 
@@ -131,13 +131,13 @@ def _asked(
 
 
 def _devices(backend: str) -> int:
-    from perfmodel.launch.measuring.hardware import devices_here  # and torch, for a second or two
+    from perfmodel.launch.measuring.hardware import devices_here  # imports torch, which takes a second or two
 
     return devices_here(backend)
 
 
 def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
-    """Measure; say why it has ended early, if it has, and by which signal."""
+    """Measure; if it ended early, return why, and by which signal."""
     from perfmodel.files import exclusive
     from perfmodel.launch.processes.results import check_writable
 
@@ -155,7 +155,7 @@ def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, in
 
 
 def _show(path: Path, results: Path, output: options.Format) -> None:
-    """Write the profile from all lines, and show what is in it."""
+    """Write the profile from all lines, and show its figures."""
     from perfmodel.launch.measuring import profile
     from perfmodel.launch.measuring.lines import Lines
     from perfmodel.launch.measuring.summary import summary

@@ -13,7 +13,7 @@ from perfmodel_cli import printing
 if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
 
-_POLL = 0.25  # seconds between looks at the file of results
+_POLL = 0.25  # seconds between checks of the file of results
 
 
 class Progress:
@@ -41,7 +41,7 @@ class Progress:
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __enter__(self) -> None:
-        """Begin to follow."""
+        """Begin to follow the file."""
         if self._results.stat().st_size:
             printing.tell(f"{self._results} holds measurements already, which are kept")
         asked = self._asked
@@ -52,7 +52,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish with what is there."""
+        """Show the last lines, and end."""
         self._end.set()
         self._thread.join()
         self._bar.stop()
@@ -64,7 +64,7 @@ class Progress:
                 self._announce(record)
 
     def _new(self) -> list[dict[str, Any]]:
-        """Whole lines that have come since the last look."""
+        """Complete lines that were added since the last check."""
         try:
             with self._results.open("rb") as file:
                 file.seek(self._read)

@@ -34,7 +34,7 @@ def explanation(record: Record) -> Group:
 
 def _layout(record: Record) -> Iterable[Text]:
     """The grid and how it is run."""
-    yield line(f"grid {grid_text(record)} ({LISTED}), ranks neighbour first: {','.join(record['placement'])}")
+    yield line(f"grid {grid_text(record)} ({LISTED}), ranks, neighbours first: {','.join(record['placement'])}")
     yield line(
         f"micro-batch {record['micro_batch']} x {record['accumulation_steps']} steps, "
         f"recompute {record['recompute']}, weight cache {record['weight_cache']}"
@@ -46,7 +46,7 @@ def _verdict(record: Record) -> Iterable[Text]:
     for rejection in record["rejected"]:
         yield line(f"rejected by {rejection['rule']}: {rejection['reason']}", style="bold red")
     if record["rejected"]:
-        yield line("what follows is for the setting that needs the least memory, not for the fastest")
+        yield line("the figures below are for the setting that needs the least memory, not for the fastest")
     if record["nearest_grid"]:
         nearest = "x".join(str(size) for size in record["nearest_grid"].values())
         devices = math.prod(record["nearest_grid"].values())
@@ -80,7 +80,7 @@ def _collectives(record: Record) -> Table:
 
 
 def _equations(record: Record) -> Iterable[Text]:
-    """The equations with their numbers, and where each bandwidth comes from."""
+    """The equations with their numbers, and the source of each bandwidth."""
     form = "way: bytes at bandwidth = time" if record["fidelity"] == "full" else "ring factor * bytes / bandwidth"
     yield line(f"Equations, {form}:", style="bold")
     for entry in record["collectives"]:
@@ -98,7 +98,7 @@ def _equations(record: Record) -> Iterable[Text]:
 
 
 def _times(record: Record) -> Iterable[Text]:
-    """Which times are measured and why others are not, where the profile has any."""
+    """Which times are measured, and why others are not; only if the profile has measured times."""
     told = {(e["operation"], e["axis"], e["group_size"], e["time_source"]): None for e in record["collectives"]}
     if any("table" in source for *_, source in told):
         yield line("Times:", style="bold")

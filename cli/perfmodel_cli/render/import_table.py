@@ -13,7 +13,7 @@ _OUTLIERS = 10  # shown
 
 
 def imported(record: Record) -> Group:
-    """What was read for each operation and group, then the samples that its line left out."""
+    """What was read for each operation and group, then the outliers of its line."""
     heads = ("operation ", "nodes ", "ranks per\nnode ", "sizes", "times ", "spread\n% ", "start-up", "bus bandwidth")
     table = table_of(*heads, "off the\nline % ", "out-\nliers", wraps=False)
     for part in record["parts"]:
@@ -46,10 +46,10 @@ def _notes(record: Record) -> Iterable[Text]:
     found = [_outlier(each) for each in record["outliers"]]
     yield from map(line, shortened(found, _OUTLIERS, "and {} more outliers"))
     yield line(
-        "The table of the profile holds the median of each size. The line beside it is start-up + bytes / bus "
-        "bandwidth, bytes = (n-1)/n of the size, twice that for an all-reduce; spread = greatest less least time of "
-        "a size over its median, the widest; ± = what the line leaves open, in percent of it, with 95 % certainty; "
-        "off the line = a typical relative distance of a time from it",
+        "The table of the profile holds the median of each size. The fitted line is start-up + bytes / bus "
+        "bandwidth, bytes = (n-1)/n of the size, twice that for an all-reduce; spread = (longest - shortest) / median "
+        "time of a size, the largest of all sizes; ± = 95 % confidence interval, in percent; "
+        "off the line = typical relative distance of a time from the line",
         style="dim",
     )
 
