@@ -34,9 +34,13 @@ def shared_between(between: float, *, sharing: Count) -> BytesPerSecond:
 def derived_inside(machine: Machine, size: int) -> float:
     """Bandwidth of a group inside the domain from link rates, for group shapes without a measurement.
 
-    efficiency * (size - 1) * pair bandwidth in a mesh (a ring runs on each of the links a device has to its peers),
-    efficiency * device bandwidth behind a switch or a shared host, efficiency * slowest link where the fabric is
-    irregular; never more than efficiency * device bandwidth. The efficiency is in the profile, with its source.
+    It is the efficiency of the profile times a link rate, which depends on the fabric:
+
+    - mesh: (size - 1) * pair bandwidth, since a ring runs on each of the links from a device to its peers;
+    - switch or shared host: device bandwidth;
+    - irregular: the slowest link.
+
+    The link rate never exceeds the device bandwidth.
     """
     fabric = machine.fabric
     if fabric.pair_bandwidth is None or fabric.device_bandwidth is None or fabric.efficiency is None:

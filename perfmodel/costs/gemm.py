@@ -141,10 +141,11 @@ class LayerTimes:
 def waves(*, m: Number, n: Number, k: Number, compute_units: float) -> Number:
     """Waves of tiles, one tile per compute unit, of a product with a result of m x n and depth k.
 
-    tiles / units, rounded up for the idle units of the last wave, but less for a deep product: a deep tile can be
-    divided among units (split-k) or replaced by smaller ones. even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are
-    256 x 128, in the orientation that needs fewer. 8192 is from simumax_gemm_efficiency.csv, A100: with it the
-    deviation of 183 products is 4.7 % (s.d.), with whole waves 6.6 %, with even ones 8 %.
+    They are even = tiles / units, rounded up for the idle units of the last wave. A deep product is rounded up less,
+    since a deep tile can be divided among units (split-k) or replaced by smaller ones:
+    even + (ceil(even) - even) * 8192 / (8192 + k). Tiles are 256 x 128, in the orientation that needs fewer. 8192 is
+    from simumax_gemm_efficiency.csv, A100: with it the deviation of 183 products is 4.7 % (s.d.), with whole waves
+    6.6 %, with even ones 8 %.
 
     >>> float(waves(m=4096, n=4096, k=4096, compute_units=108))
     4.913580
@@ -185,8 +186,8 @@ def linear(*, rows: Number, inputs: Number, outputs: Number, chip: Chip, gradien
     """Seconds of O = I W with I of rows x inputs: forward (NN), dI = dO W^T (NT), dW = I^T dO (TN).
 
     `inputs`, `outputs` are those of this device. `gradient`: bytes per element of dW. The chip's `worst_mode` applies
-    to dI: on MI250X at widths of 20,000 one product ran at 6 % of peak where others reached 55 %, until AxoNN tried all
-    modes and kept the best (arXiv 2502.08145, section V-C); with that tuning, and on other devices, it is 1.
+    to dI. On MI250X at widths of 20,000 one product ran at 6 % of peak, but others at 55 %, until AxoNN tried all modes
+    and kept the best (arXiv 2502.08145, section V-C). With that tuning, and on other devices, it is 1.
 
     >>> a100 = Chip(gemm=271.2e12, memory=1.73e12, units=108)
     >>> float(linear(rows=8192, inputs=4096, outputs=1024, chip=a100).forward * 1e6)

@@ -1,12 +1,12 @@
-"""Passes over memory of the kernels that are no matrix products, by how a framework builds them.
+"""Passes over memory of the kernels other than matrix products, by how a framework builds them.
 
 A pass reads or writes one tensor once, in the format of activations (2 bytes); a tensor in fp32 counts as 2. Counted
 operation by operation, r for a read and w for a write; tables in fp32 of the loss count passes in fp32.
 
 Eager RMSNorm as Hugging Face and torch's composite compute it in fp32: cast r1 w2, square r2 w2, mean r2, scale r2 w2,
 cast back r2 w1, weight r1 w1: 18. Backward: weight (for itself r2 w1 r1, for the input r1 w1), cast r1 w2, scale r2 w2
-and r4 w2 r2, square r2 w2 and r4 w2, sum of two gradients r4 w2, cast r2 w1: 38. LayerNorm is one kernel of torch in
-each pass (r1 w1; r4 w1), eager or not.
+and r4 w2 r2. Then square r2 w2 and r4 w2, sum of two gradients r4 w2, cast r2 w1: 38 in all. LayerNorm is one kernel
+of torch in each pass (r1 w1; r4 w1), eager or not.
 
 Eager rotary embedding of queries and keys: times cosine r1 w1, half negated r1, joined r1 w1, times sine r1 w1, sum
 r2 w1: 10. Backward: both factors r2 w2, slices joined r2 w2, negated r1, sum r2 w1: 12. As complex numbers in fp32

@@ -2,9 +2,9 @@
 
 The line is t = alpha + b / beta, where b are the bytes through each rank's link (`samples.traffic`: (n-1)/n S, twice
 that for an all-reduce), so beta is the bus bandwidth of a large call. Times span five powers of ten, so the fit
-minimizes the relative error: the logarithm of t over the line. The start is the line through two of the points that
-has the least median error (Rousseeuw 1984, least median of squares), which up to half of the points cannot spoil;
-from there Tukey's biweight (Beaton and Tukey 1974) gives the rest their weights, none to an outlier.
+minimizes the relative error: the logarithm of t over the line. The fit starts with the line through two of the points
+that has the least median error (Rousseeuw 1984, least median of squares), which tolerates outliers up to half of the
+points. From there Tukey's biweight (Beaton and Tukey 1974) weights the points; outliers get a weight of zero.
 """
 
 import math

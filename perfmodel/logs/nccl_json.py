@@ -1,11 +1,11 @@
 """The JSON file of nccl-tests (-J, also of rccl-tests) as samples.
 
 One object per run, without line breaks: `args` (the program first), `nccl_version`, `config` with `nthreads`, `ngpus`
-and `devices`, and `results`. A result has the size of the whole array in bytes, `redop`, and `out_of_place` and
-`in_place`, each with `time` (us; `cpu_time` with -C 1), `alg_bw` and `bus_bw` (GB/s, 10^9), all with six decimals, and
-`nwrong`, null where nothing was checked. `devices` has one entry per process, its first rank, not one per rank. A run
-that ended has `out_of_bounds`. Source: NVIDIA/nccl-tests, src/util.cu at 0fdb00a (file version 2; the same in versions
-1 and 3) and src/common.cu; ROCm/rocm-systems, projects/rccl-tests/src/util.cu at fe174e5.
+and `devices`, and `results`. A result has the size of the whole array in bytes, `redop`, `out_of_place` and `in_place`.
+The latter two have `time` (us; `cpu_time` with -C 1), `alg_bw` and `bus_bw` (GB/s, 10^9), all with six decimals, and
+`nwrong`, which is null if nothing was checked. `devices` has one entry per process, its first rank, not one per rank. A
+completed run has `out_of_bounds`. Source: NVIDIA/nccl-tests, src/util.cu at 0fdb00a (file version 2; the same in
+versions 1 and 3) and src/common.cu; ROCm/rocm-systems, projects/rccl-tests/src/util.cu at fe174e5.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Text of the OSU micro-benchmarks as samples: osu_allreduce, osu_allgather, osu_reduce_scatter and its _block.
 
 Their time is the mean over the ranks; -f also prints the minimum and maximum. Their size is what one rank contributes:
-the whole array for the reductions, one rank's part for osu_allgather, which is multiplied by the ranks here.
-osu_reduce_scatter_block gives each rank the same number of elements and omits the remainder; a size of which it omits
-more than a hundredth is dropped. The text states the number of ranks only where it contains a launcher's command line.
+the whole array for the reductions, one rank's part for osu_allgather, which is multiplied by the ranks here. The block
+variant of osu_reduce_scatter gives each rank the same number of elements and omits the remainder. A size of which it
+omits more than a hundredth is dropped. The text states the number of ranks only if it has a launcher's command line.
 All other benchmarks are refused by the name in their title: vectors (Allgatherv), Non-blocking and Neighborhood ones,
 Persistent ones, those of Python and Java (OMB in place of OSU). Source: OSU micro-benchmarks 7.5 and its successor of
 2025, c/mpi/collective: titles, omb_init_irregular_args.

@@ -1,13 +1,13 @@
 """The file of rccl-tests (-x, --output_file) as samples: JSON, or CSV with -Z csv.
 
-A row is one result: collective, size of the whole array in bytes, type, reduction, in place or not, time (us),
-algorithm and bus bandwidth (GB/s, 10^9), all with six decimals, and the count of wrong elements, "N/A" where nothing
-was checked. Without MPI it has `gpus`, the devices of the one process. With MPI `ranks` counts the processes of the job
-and `ranksPerNode` those of one group, whatever nodes they are on; `nodes` is the first over the second, which is the
-number of concurrent groups (NCCL_TESTS_SPLIT); the number of nodes is not in the file. In CSV the heading may lack the
-column `nodes` that its rows have. JSON is one list, or one object per line without commas. Source: ROCm/rccl-tests,
-README.md at 07e3a21, src/common.cpp at 233482b, src/common.cu at c0eac93 (older); ROCm/rocm-systems,
-projects/rccl-tests/src/common.cu at 032d8f6.
+A row is one result: collective, size of the whole array in bytes, type, reduction, and whether it was in place. Then
+follow time (us), algorithm and bus bandwidth (GB/s, 10^9), all with six decimals, and the count of wrong elements,
+which is "N/A" if nothing was checked. Without MPI a row has `gpus`, the devices of the one process. With MPI, `ranks`
+counts the processes of the job, and `ranksPerNode` those of one group, on whichever nodes they are. `nodes` is the
+first divided by the second, so it is the number of concurrent groups (NCCL_TESTS_SPLIT). The number of nodes is not in
+the file. In CSV the heading may lack the column `nodes` that its rows have. JSON is one list, or one object per line
+without commas. Source: ROCm/rccl-tests, README.md at 07e3a21, src/common.cpp at 233482b, src/common.cu at c0eac93
+(older); ROCm/rocm-systems, projects/rccl-tests/src/common.cu at 032d8f6.
 """
 
 import csv

@@ -1,8 +1,8 @@
 """Activation memory per token: kept from the forward to the backward pass, and in flight through the current layer.
 
-Stored tensors follow Korthikanti et al. 2022 (arXiv 2205.05198, section 4), where X replaces their tensor degree t
-for what a layer keeps between its two products, and Y replaces it for the hidden states between layers. Both are split
-over Z with the batch. Flash attention keeps no scores. What is in flight is what the launch code allocates.
+Stored tensors follow Korthikanti et al. 2022 (arXiv 2205.05198, section 4). X replaces their tensor degree t for what a
+layer keeps between its two products; Y replaces it for the hidden states between layers. Both are split over Z with
+the batch. Flash attention keeps no scores. The tensors in flight are those that the launch code allocates.
 """
 
 from collections.abc import Iterator

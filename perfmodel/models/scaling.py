@@ -23,7 +23,7 @@ def scaled(model: Model, *, layers: int | None = None, hidden: str = "") -> Mode
         return model
     shape = model.transformer
     if shape is None:
-        raise UsageError(f"{model.name} is no decoder, which is what --scale-layers and --scale-hidden are for")
+        raise UsageError(f"{model.name} is not a decoder, which is what --scale-layers and --scale-hidden are for")
     if layers is not None:
         shape = replace(shape, layers=layers)
     return (_scaled(shape, _factor(hidden), model.name) if hidden else shape).model(model.name)

@@ -173,7 +173,7 @@ def _seconds(job: Job, layout: Layout, rate: float) -> float:
     """Seconds of a step at `rate` FLOP/s per device, by the closed formula of Narayanan et al. 2021."""
     shape = job.model.transformer
     if not isinstance(shape, Transformer):
-        raise PerfmodelError(f"{job.model.name} is no decoder that the closed formula counts")
+        raise PerfmodelError(f"{job.model.name} is not a decoder that the closed formula counts")
     flops = closed_form_flops(
         batch=job.batch, sequence=job.sequence, layers=shape.layers, hidden=shape.hidden, vocabulary=shape.vocabulary
     )

@@ -21,7 +21,9 @@ def test_explain_tells_where_each_time_comes_from(explain):
     assert sources(record, "gradient_scatter") == {"formula: the profile has no measured reduce-scatter"}
     assert sources(record, "forward_reduce") == {"nothing to send"}
     told = sources(record, "data_reduce").pop()
-    assert told.startswith("formula: no table of all-reduce is for 1 rank a node, stride 16, on 4 nodes (there is: 2 ")
+    assert told.startswith(
+        "formula: no table of all-reduce is for 1 rank per node, stride 16, on 4 nodes (there is: 2 "
+    )
 
 
 def test_the_time_of_a_call_is_that_of_the_table(explain):
@@ -79,7 +81,7 @@ def test_a_recommended_step_uses_the_tables(recommend):
 
 def test_a_machine_is_shown_with_its_tables_and_their_sources(run, read_csv):
     text = re.sub(r" +", " ", run("machines", "show", FILE).out)
-    assert "Times of all-gather, 4 ranks a node, stride 1: measured [PCCL]" in text
+    assert "Times of all-gather, 4 ranks per node, stride 1: measured [PCCL]" in text
     assert "size 4 nodes 16 nodes 64 nodes 256 nodes" in text
     assert "16 MiB 470 us 1.26 ms 2.98 ms 7.98 ms" in text
     assert "size 1 node 2 nodes 8 nodes" in text

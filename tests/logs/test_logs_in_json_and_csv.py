@@ -191,7 +191,7 @@ def test_a_result_of_json_that_lost_its_beginning_is_counted(place):
 
 
 def test_the_user_and_json_must_agree():
-    assert "not of 8 ranks a node" in told(read(json_of(GATHER), nodes=1, ranks=8))[0]
+    assert "not of 8 ranks per node" in told(read(json_of(GATHER), nodes=1, ranks=8))[0]
     assert "not of all-reduce" in told(read(json_of(GATHER), operation="all-reduce"))[0]
 
 
@@ -201,7 +201,7 @@ def test_nodes_are_asked_for_where_rccl_tests_counts_processes_only(text):
     assert log.samples == ()
     assert [problem.rows for problem in log.problems] == [2 * len(SIZES)]
     assert "16 devices took part, but not on how many nodes" in told(log)[0]
-    assert "the run is of 16 devices, not of 4 ranks a node" in told(read(text, nodes=2, ranks=4))[0]
+    assert "the run is of 16 devices, not of 4 ranks per node" in told(read(text, nodes=2, ranks=4))[0]
 
 
 def test_rccl_tests_says_of_each_row_whether_it_is_in_place():

@@ -178,7 +178,7 @@ def test_an_operation_that_a_log_does_not_say_is_the_users(echo):
 
 def test_a_user_who_contradicts_the_log_is_told():
     assert "the run is of all-gather, not of all-reduce" in told(read(text_of(GATHER), operation="all-reduce"))[0]
-    assert "not of 8 ranks a node" in told(read(text_of(GATHER), nodes=1, ranks=8))[0]
+    assert "not of 8 ranks per node" in told(read(text_of(GATHER), nodes=1, ranks=8))[0]
 
 
 @pytest.mark.parametrize("wrong", ["all-reduce", "reduce-scatter"])

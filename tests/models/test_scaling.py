@@ -41,7 +41,7 @@ def test_layers_are_counted_and_nothing_else_changes():
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("unet-7b", {"layers": 2}, "unet-7b is no decoder"),
+        ("unet-7b", {"layers": 2}, "unet-7b is not a decoder"),
         ("gpt-tiny", {"hidden": "0.3"}, "width of 256, of which 3/10 is 76.8"),
         ("gpt-tiny", {"hidden": "0"}, "wanted a factor greater than 0"),
         ("gpt-tiny", {"hidden": "1/0"}, "wanted a factor greater than 0"),

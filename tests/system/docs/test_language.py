@@ -1,6 +1,8 @@
-"""README.md, CONTRIBUTING.md and docs/: sentences of at most 35 words, and "per" for rates and counts."""
+"""Pages and docstrings: sentences of at most 35 words, and "per" for rates and counts."""
 
+import ast
 import re
+import textwrap
 
 import pytest
 
@@ -17,6 +19,7 @@ _LEFT_OUT = re.compile(
     """,
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
+_DOCTEST = re.compile(r"^[ ]*>>>[^\n]*\n?(?:[ ]*\S[^\n]*\n?)*", re.MULTILINE)
 _TABLE = re.compile(r"^\|[^\n]*$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n[ ]*\n|\n[ ]*(?=(?:[-*]|\d+\.)[ ])")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -59,7 +62,17 @@ def a_for_per(text):
     return [flat[max(found.start() - 30, 0) : found.end() + 20] for found in _A_FOR_PER.finditer(flat)]
 
 
+def docstrings(source):
+    """(line, text without its doctests) of the docstrings of a module, in the order of ast.walk."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node.body[0].lineno, _DOCTEST.sub("", text)
+
+
 PAGES = [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+MODULES = sorted(path for folder in ("perfmodel", "cli/perfmodel_cli") for path in (ROOT / folder).rglob("*.py"))
 
 
 def named(page):
@@ -74,6 +87,34 @@ def test_sentences_are_short(page):
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_rates_and_counts_say_per(page):
     assert a_for_per(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_docstrings_read_as_the_pages_do(module):
+    found = docstrings(module.read_text(encoding="utf-8"))
+    assert [(line, one) for line, text in found for one in (*long_sentences(text), *a_for_per(text))] == []
+
+
+def test_docstrings_are_found_without_their_doctests():
+    source = textwrap.dedent(
+        '''
+        """A module."""
+        class Some:
+            def method(self):
+                """Bytes a device.
+
+                >>> first(
+                ...     1
+                ... )
+                "bytes a device"
+
+                Afterwards.
+                """
+        '''
+    )
+    texts = [text for _, text in docstrings(source)]
+    assert texts == ["A module.", "Bytes a device.\n\n\nAfterwards."]
+    assert len(a_for_per("It sends b" + texts[1][1:])) == 1
 
 
 def test_a_long_sentence_is_found_and_code_and_tables_are_not():
