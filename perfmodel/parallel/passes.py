@@ -18,9 +18,11 @@ class Passes:
 
     `full`: the whole block runs forward again; `selective`: only its attention does; `operations`: all but attention
     and half of the products. `gather_again`: the repeated
-    forward pass gathers the weights again. `gather_back`: the backward pass does. A weight cache "none" gathers for
-    every pass (AxoNN today: 3 times under full recomputation); "forward" keeps the last forward's weight for the
-    backward pass (the paper: once, twice under full recomputation); "all" keeps the first (AxoNN's caching level 2).
+    forward pass gathers the weights again. `gather_back`: the backward pass does.
+
+    A weight cache "none" gathers for every pass (AxoNN today: 3 times under full recomputation). "forward" keeps the
+    last forward's weight for the backward pass (the paper: once, twice under full recomputation). "all" keeps the first
+    (AxoNN's caching level 2).
     """
 
     full: Number

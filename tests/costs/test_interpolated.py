@@ -172,8 +172,8 @@ def test_the_origin_of_a_time_is_told():
         "measured table, measured [PCCL], for its largest size, 1 GiB, and from there as the formula"
     )
     assert origin(tables, "all-reduce", MEBI, groups(4)) == (
-        "formula: no table of all-reduce is for 4 ranks per node, stride 1, on 1 node (there is: 2 ranks a node, "
-        "stride 1, on 1 node; 2 ranks per node, stride 2, on 1 node; 2 ranks a node, stride 2, on 2 to 8 nodes)"
+        "formula: no table of all-reduce is for 4 ranks per node, stride 1, on 1 node (there is: 2 ranks per node, "
+        "stride 1, on 1 node; 2 ranks per node, stride 2, on 1 node; 2 ranks per node, stride 2, on 2 to 8 nodes)"
     )
 
 

@@ -47,7 +47,7 @@ def test_a_template_can_be_made_from_a_file(tmp_path):
 def test_a_new_profile_overwrites_nothing(tmp_path):
     file = tmp_path / "mine.yaml"
     files.write_new(file, "first")
-    with pytest.raises(PerfmodelError, match=r"mine.yaml is there already"):
+    with pytest.raises(PerfmodelError, match=r"mine.yaml already exists"):
         files.write_new(file, "second")
     assert file.read_text(encoding="utf-8") == "first"
 
