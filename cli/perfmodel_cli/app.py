@@ -1,6 +1,6 @@
 """The program: its commands, and how their errors are reported.
 
-Everything that needs numpy or rich is imported inside the commands, so that --help stays as quick as Typer itself.
+A command is loaded when it is called, and what needs numpy or rich when it runs, so that --help is as quick as Typer.
 """
 
 import gc
@@ -13,46 +13,23 @@ import typer
 
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError, UsageError, printable
-from perfmodel_cli.commands import (
-    calibrate,
-    compare,
-    dryrun,
-    explain,
-    frameworks,
-    import_logs,
-    job,
-    machines,
-    measure,
-    models,
-    recommend,
-    report,
-    run,
-    sweep,
-)
+from perfmodel_cli import command_list, on_demand
 
 _GARBAGE_THRESHOLD = 100_000  # objects: imports alone would set the collector off dozens of times, 8 ms in all
 
 
-def _typer(purpose: str) -> typer.Typer:
-    """Plain help text: Rich would double the time of --help."""
-    return typer.Typer(
-        help=purpose, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True
-    )
-
-
-app = _typer("Which 4D grid trains a model fastest on a machine, will it fit, and why.")
-_machines = _typer("Machine profiles: what is known about each machine, and where each number is from.")
-_frameworks = _typer("Frameworks: what each does in a step, and where that is from.")
-_models = _typer("Models: presets, parameter and FLOP counts.")
-for command in (recommend, explain, sweep, job, compare, calibrate, report, run, dryrun):
-    command.add_to(app)
-for command in (machines, import_logs, measure):
-    command.add_to(_machines)
-models.add_to(_models)
-frameworks.add_to(_frameworks)
-app.add_typer(_machines, name="machines")
-app.add_typer(_models, name="models")
-app.add_typer(_frameworks, name="frameworks")
+app = on_demand.group("Which 4D grid trains a model fastest on a machine, will it fit, and why.", command_list.PROGRAM)
+app.add_typer(
+    on_demand.group(
+        "Machine profiles: what is known about each machine, and where each number is from.", command_list.MACHINES
+    ),
+    name="machines",
+)
+app.add_typer(on_demand.group("Models: presets, parameter and FLOP counts.", command_list.MODELS), name="models")
+app.add_typer(
+    on_demand.group("Frameworks: what each does in a step, and where that is from.", command_list.FRAMEWORKS),
+    name="frameworks",
+)
 
 
 def main() -> None:

@@ -12,11 +12,6 @@ from perfmodel_cli.printing import tell_dropped
 from perfmodel_cli.question import example
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(calibrate)
-
-
 @example("perfmodel calibrate --measured docs/examples/runs.jsonl --machine localhost-cpu --out mine.yaml")
 def calibrate(
     measured: options.Measured,

@@ -15,12 +15,6 @@ from perfmodel_cli.question import example
 _BOUND = 0.25
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(compare)
-    app.command()(validate)
-
-
 @example("perfmodel compare --measured docs/examples/measured.csv")
 def compare(
     measured: options.Measured,

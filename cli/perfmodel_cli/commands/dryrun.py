@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from perfmodel.parallel.layout import Layout
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(dryrun)
-
-
 @asks
 @example("perfmodel dryrun --grid 2x2x4x4 --gpus 64 --model gpt-tiny --machine perlmutter --batch 32")
 def dryrun(

@@ -11,12 +11,6 @@ from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import Question, example
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(explain)
-    app.command()(trace)
-
-
 @asks
 @example("perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048")
 def explain(

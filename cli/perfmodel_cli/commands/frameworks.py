@@ -9,12 +9,6 @@ from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import example
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands, under `frameworks`."""
-    app.command("list")(frameworks_list)
-    app.command("show")(frameworks_show)
-
-
 @example("perfmodel frameworks list")
 def frameworks_list(output: options.Output = options.Format.table) -> None:
     """List the frameworks whose traits are known."""

@@ -31,11 +31,6 @@ class Buffers(StrEnum):
     both = "both"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("import")(machines_import)
-
-
 @example(
     "perfmodel machines import --nccl-tests docs/examples/all_gather_2_nodes.log --base perlmutter --out mine.yaml"
 )

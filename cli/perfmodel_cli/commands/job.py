@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 _MOST_NAMED = 3  # grids left out
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(job)
-
-
 @asks
 @example(
     "perfmodel job --model gpt-20b --machine perlmutter --gpus 256 --batch 2048 --account m1234 --time 00:30:00 --top 5"

@@ -11,14 +11,6 @@ from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import example
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands, under `machines`."""
-    app.command("list")(machines_list)
-    app.command("show")(machines_show)
-    app.command("check")(machines_check)
-    app.command("new")(machines_new)
-
-
 @example("perfmodel machines list")
 def machines_list(output: options.Output = options.Format.table) -> None:
     """List the shipped machines."""

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 _MORE = 300.0  # seconds after the budget at which ranks that still run are ended
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command("measure")(machines_measure)
-
-
 @example("perfmodel machines measure --out my-cluster.yaml")
 def machines_measure(
     out: Annotated[str, typer.Option("--out", help="The profile to write; results are kept in a file beside it.")],

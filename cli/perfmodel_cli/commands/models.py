@@ -9,12 +9,6 @@ from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import example
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands, under `models`."""
-    app.command("list")(models_list)
-    app.command("show")(models_show)
-
-
 @example("perfmodel models list")
 def models_list(output: options.Output = options.Format.table) -> None:
     """List the model presets."""

@@ -1,16 +1,9 @@
 """The command that ranks grids."""
 
-import typer
-
 from perfmodel_cli import options
 from perfmodel_cli.option_groups import Search, asks
 from perfmodel_cli.printing import renderer, show
 from perfmodel_cli.question import Question, example
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(recommend)
 
 
 @asks

@@ -33,11 +33,6 @@ class PageOptions(Search):
     ] = ""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(report)
-
-
 @asks
 @example("perfmodel report --model gpt-20b --machine perlmutter --gpus 256 --batch 2048 --out report.html")
 def report(

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 _WEEK = 7 * 24 * 60 * 60  # seconds; torch waits for no longer than 24 days
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(run)
-
-
 @asks
 @example("perfmodel run --model gpt-tiny --grid 2x2x1x1")
 def run(

@@ -12,11 +12,6 @@ from perfmodel_cli.question import Question, example
 from perfmodel_cli.texts import spelled
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(sweep)
-
-
 @asks
 @example("perfmodel sweep --model gpt-20b --machine perlmutter --gpus 64,128,256 --batch 2048")
 def sweep(
