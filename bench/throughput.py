@@ -39,7 +39,7 @@ from perfmodel.parallel.layout import PLACEMENTS
 from perfmodel.parallel.rules import first_broken, grid_rules
 from perfmodel.search.search import BLOCK_ROWS, Space, rank
 from perfmodel.step.predict import step_time
-from perfmodel_cli.question import keep_freed_memory
+from perfmodel_cli.options.question import keep_freed_memory
 
 ROOT = Path(__file__).parents[1]
 TARGET_RATE = 500_000  # evaluations a second on one core

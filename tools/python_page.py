@@ -13,7 +13,7 @@ import perfmodel
 from page_tables import run, table
 from perfmodel.api import SearchOptions
 from perfmodel.search.question import Question
-from perfmodel_cli import options, question
+from perfmodel_cli.options import question, shared
 
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 
@@ -45,7 +45,7 @@ def _default(value: Any) -> str:
 
 def _help(name: str) -> str:
     kinds = typing.get_type_hints(question.Question, include_extras=True)
-    kind = kinds.get(name) or {"fix": options.Fix, "max": options.Maximum}[name]
+    kind = kinds.get(name) or {"fix": shared.Fix, "max": shared.Maximum}[name]
     (told,) = [extra for extra in typing.get_args(kind)[1:] if hasattr(extra, "help")]
     return str(told.help).replace("|", "\\|")
 

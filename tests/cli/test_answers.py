@@ -16,7 +16,7 @@ from rich.console import Console
 import perfmodel
 from perfmodel.api import SearchOptions
 from perfmodel.search import question as asked
-from perfmodel_cli import question as typed
+from perfmodel_cli.options import question as typed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 RUNS, STEPS = str(EXAMPLES / "runs.jsonl"), str(EXAMPLES / "measured.csv")

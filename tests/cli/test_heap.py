@@ -9,7 +9,7 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from perfmodel_cli.question import keep_freed_memory
+from perfmodel_cli.options.question import keep_freed_memory
 
 if {kept}:
     keep_freed_memory()

@@ -39,7 +39,9 @@ def own_test(module):
     """The test file that carries the name of a module."""
     program = ROOT / "cli" / "perfmodel_cli"
     if module.is_relative_to(program):
-        return ROOT / "tests" / "cli" / f"test_{module.stem}.py"
+        room = module.relative_to(program).parent
+        folder = Path() if room.name == "commands" else room  # commands stand beside the folders of the other rooms
+        return ROOT / "tests" / "cli" / folder / f"test_{module.stem}.py"
     room = module.relative_to(ROOT / "perfmodel").parent
     return ROOT / "tests" / (room if room.parts else "base") / f"test_{module.stem}.py"
 

@@ -7,19 +7,19 @@ import typer
 
 from perfmodel.errors import nothing_left
 from perfmodel.parallel import option_values
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.printing import tell_dropped
-from perfmodel_cli.question import example
 
 
 @example("perfmodel calibrate --measured docs/examples/runs.jsonl --machine localhost-cpu --out mine.yaml")
 def calibrate(
-    measured: options.Measured,
+    measured: shared.Measured,
     machine: Annotated[str, typer.Option("--machine", help="The machine of all rows, whose profile is fitted.")],
-    out: options.NewProfile,
-    model: options.RowModel = "",
+    out: shared.NewProfile,
+    model: shared.RowModel = "",
     fit: Annotated[str, typer.Option("--fit", help="Only these parameters, such as gemm,contention.")] = "",
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Fit a few figures of a profile to measured steps, and write a profile based on it. Needs scipy.
 

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError, nothing_left
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.printing import tell_dropped
-from perfmodel_cli.question import example
 
 _BOUND = 0.25
 
 
 @example("perfmodel compare --measured docs/examples/measured.csv")
 def compare(
-    measured: options.Measured,
+    measured: shared.Measured,
     machine: Annotated[str, typer.Option("--machine", help="A machine for all rows, instead of the column.")] = "",
-    model: options.RowModel = "",
-    output: options.Output = options.Format.table,
+    model: shared.RowModel = "",
+    output: shared.Output = shared.Format.table,
     plot: Annotated[str, typer.Option("--plot", help="Plot predicted against measured into this .png or .svg.")] = "",
 ) -> None:
     """Compare predictions with measured steps: errors of size, and of order within groups.
@@ -57,7 +57,7 @@ def validate(
         typer.Option("--steps", help="Score published steps instead: a .csv file or a folder of them; repeatable."),
     ] = None,
     framework: Annotated[str, typer.Option("--framework", help="With --steps: this framework for all rows.")] = "",
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Compare predictions with figures printed in papers, which come with the program.
 
@@ -82,7 +82,7 @@ def validate(
         raise PerfmodelError(f"the mean error of {summary['mape']:.1%} is above the bound of {bound:.1%}")
 
 
-def _score_steps(paths: list[str], framework: str, output: options.Format) -> None:
+def _score_steps(paths: list[str], framework: str, output: shared.Format) -> None:
     from perfmodel.validation import step_records, step_scores
     from perfmodel_cli import printing
 

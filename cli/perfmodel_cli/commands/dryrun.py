@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel_cli import options
 from perfmodel_cli.commands.run import need_torch
-from perfmodel_cli.option_groups import asks
-from perfmodel_cli.question import Question, example
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import asks
+from perfmodel_cli.options.question import Question, example
 
 if TYPE_CHECKING:
     from perfmodel.parallel.job import Job
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @example("perfmodel dryrun --grid 2x2x4x4 --gpus 64 --model gpt-tiny --machine perlmutter --batch 32")
 def dryrun(
     question: Question,
-    grid: options.Grid,
-    gpus: options.Gpus = None,
+    grid: shared.Grid,
+    gpus: shared.Gpus = None,
     rank: Annotated[int, typer.Option("--rank", min=0, help="The rank to run.")] = 0,
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Run the launch code's step for one rank without a GPU, and count what it sends, multiplies and holds.
 
@@ -49,7 +49,7 @@ def _chosen(question: Question, grid: str, gpus: int | None) -> "tuple[Job, Layo
     asked = parse_grid(grid)
     if gpus is not None and gpus != asked.gpus:
         raise UsageError(f"--grid {grid} has {asked.gpus} devices, --gpus says {gpus}")
-    if question.fidelity is options.FidelityChoice.paper:
+    if question.fidelity is shared.FidelityChoice.paper:
         raise UsageError("--fidelity paper leaves out most of what is sent: wanted flat or full")
     job = question.job()
     found = explain(job, question.space(int(asked.gpus), 1), asked)

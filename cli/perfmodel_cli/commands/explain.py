@@ -5,19 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel_cli import options, printing
-from perfmodel_cli.option_groups import asks
+from perfmodel_cli import printing
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import asks
+from perfmodel_cli.options.question import Question, example
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import Question, example
 
 
 @asks
 @example("perfmodel explain --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048")
 def explain(
     question: Question,
-    grid: options.Grid,
+    grid: shared.Grid,
     timeline: Annotated[bool, typer.Option("--timeline", help="Show the timeline of a micro-step instead.")] = False,
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Show every collective, its ranks, link and time, the memory terms, and the equations with their numbers."""
     from perfmodel.parallel import layout
@@ -39,7 +40,7 @@ def explain(
 @example("perfmodel trace --grid 1x2x32x4 --model gpt-20b --machine perlmutter --batch 2048 trace.json")
 def trace(
     question: Question,
-    grid: options.Grid,
+    grid: shared.Grid,
     file: Annotated[str, typer.Argument(help="The file to write; Perfetto and chrome://tracing open it.")],
 ) -> None:
     """Write the timeline of one grid's micro-step as a Chrome trace."""

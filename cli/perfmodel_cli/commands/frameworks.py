@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import example
 
 
 @example("perfmodel frameworks list")
-def frameworks_list(output: options.Output = options.Format.table) -> None:
+def frameworks_list(output: shared.Output = shared.Format.table) -> None:
     """List the frameworks whose traits are known."""
     from perfmodel.frameworks import loading, records
 
@@ -21,7 +21,7 @@ def frameworks_list(output: options.Output = options.Format.table) -> None:
 @example("perfmodel frameworks show megatron-lm")
 def frameworks_show(
     name: Annotated[str, typer.Argument(help="A shipped framework, or the path of a .yaml file.")],
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Show what a framework does in a step: every trait with its source."""
     from perfmodel.frameworks import loading, records

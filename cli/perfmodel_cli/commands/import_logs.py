@@ -9,8 +9,9 @@ import typer
 
 from perfmodel.errors import MOST_PROBLEMS, PerfmodelError, UsageError
 from perfmodel.units import count
-from perfmodel_cli import options, printing
-from perfmodel_cli.question import example
+from perfmodel_cli import printing
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.texts import shortened
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Buffers(StrEnum):
 def machines_import(
     logs: Annotated[list[str], typer.Argument(help="Files, all of one kind.")],
     base: Annotated[str, typer.Option("--base", help="The machine that they were measured on: shipped, or a file.")],
-    out: options.NewProfile,
+    out: shared.NewProfile,
     nccl_tests: Annotated[
         bool, typer.Option("--nccl-tests", help="Output of nccl-tests or rccl-tests: text, JSON or CSV.")
     ] = False,
@@ -57,7 +58,7 @@ def machines_import(
         typer.Option("--buffers", help="Results to use; as-called: all-reduce in place, the others out of place."),
     ] = Buffers.as_called,
     date: Annotated[str, typer.Option("--date", help="Date of measurement [default: the newest file's day].")] = "",
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Fill the tables of collectives of a profile from logs of benchmarks.
 
@@ -91,7 +92,7 @@ def _imported(
     from perfmodel.logs import combined
     from perfmodel.machines import overlay, profiles
 
-    base, path = files[0], options.profile_path(files[1])
+    base, path = files[0], shared.profile_path(files[1])
     machine = profiles.load(base)
     key, names = overlay.source_key(machine), [log for log, _ in logs]
     read = [_read(kind, log, told) for log, told in logs]

@@ -9,9 +9,9 @@ import typer
 
 from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel_cli import printing
-from perfmodel_cli.commands.job_options import JobQuestion, ModeChoice
-from perfmodel_cli.option_groups import asks
-from perfmodel_cli.question import example
+from perfmodel_cli.options.groups import asks
+from perfmodel_cli.options.job import JobQuestion, ModeChoice
+from perfmodel_cli.options.question import example
 from perfmodel_cli.texts import shortened
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from perfmodel.errors import printable
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import example
 
 
 @example("perfmodel machines list")
-def machines_list(output: options.Output = options.Format.table) -> None:
+def machines_list(output: shared.Output = shared.Format.table) -> None:
     """List the shipped machines."""
     from perfmodel.machines import profiles, records
 
@@ -23,7 +23,7 @@ def machines_list(output: options.Output = options.Format.table) -> None:
 @example("perfmodel machines show frontier")
 def machines_show(
     name: Annotated[str, typer.Argument(help="A shipped machine, or the path of a profile.")],
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Show a profile: every figure with its source."""
     from perfmodel.costs import profile_record
@@ -53,6 +53,6 @@ def machines_new(
     from perfmodel import files
     from perfmodel.machines import template
 
-    path = options.profile_path(file)
+    path = shared.profile_path(file)
     files.write_new(path, template.template(name, path.name.removesuffix(".yaml").removesuffix(".yml")))
     typer.echo(printable(f"wrote {file}; edit it, then: perfmodel machines check {file}"))

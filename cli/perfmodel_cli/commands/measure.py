@@ -9,10 +9,11 @@ import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.parallel import option_values
-from perfmodel_cli import options, printing
+from perfmodel_cli import printing
 from perfmodel_cli.commands.measure_progress import Progress
 from perfmodel_cli.commands.run import need_torch
-from perfmodel_cli.question import example
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
@@ -34,15 +35,15 @@ def machines_measure(
     dtypes: Annotated[
         str, typer.Option("--dtypes", help="Number formats of products: fp32,bf16,fp16; collectives use the first.")
     ] = "auto",
-    backend: options.Backend = options.BackendChoice.auto,
-    output: options.Output = options.Format.table,
+    backend: shared.Backend = shared.BackendChoice.auto,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Measure this machine and write its profile: products, memory, issuing of kernels, and collectives of all shapes.
 
     Needs torch. The command starts the ranks, or uses those of torchrun, srun or mpirun if started by one of them.
     Results are kept at once: after an interruption the same command continues.
     """
-    path = options.profile_path(out)
+    path = shared.profile_path(out)
     need_torch("perfmodel machines measure")
     from perfmodel.launch.measuring import lines, profile
     from perfmodel.launch.processes.environment import place, refuse_other_counts
@@ -67,7 +68,7 @@ def machines_measure(
         printing.tell("no further measurement fits into this budget; with more --rounds everything is measured again")
 
 
-def _keep(path: Path, results: Path, output: options.Format, how: tuple[str, int | None]) -> None:
+def _keep(path: Path, results: Path, output: shared.Format, how: tuple[str, int | None]) -> None:
     """Write a profile if the results suffice, and end with the exit code that says how the measurement ended."""
     ended, stopped = how
     try:
@@ -149,7 +150,7 @@ def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, in
     return "", None
 
 
-def _show(path: Path, results: Path, output: options.Format) -> None:
+def _show(path: Path, results: Path, output: shared.Format) -> None:
     """Write the profile from all lines, and show its figures."""
     from perfmodel.launch.measuring import profile
     from perfmodel.launch.measuring.lines import Lines

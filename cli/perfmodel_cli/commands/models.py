@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.question import example
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import example
 
 
 @example("perfmodel models list")
-def models_list(output: options.Output = options.Format.table) -> None:
+def models_list(output: shared.Output = shared.Format.table) -> None:
     """List the model presets."""
     from perfmodel import models as library
     from perfmodel.models import records as models_records
@@ -22,7 +22,7 @@ def models_list(output: options.Output = options.Format.table) -> None:
 @example("perfmodel models show llama-3-8b")
 def models_show(
     name: Annotated[str, typer.Argument(help="A preset, a YAML file, or a Hugging Face config.json.")],
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Show a model's layers, parameters and FLOPs."""
     from perfmodel import models as library

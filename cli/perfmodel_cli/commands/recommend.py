@@ -1,9 +1,9 @@
 """The command that ranks grids."""
 
-from perfmodel_cli import options
-from perfmodel_cli.option_groups import Search, asks
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import Search, asks
+from perfmodel_cli.options.question import Question, example
 from perfmodel_cli.printing import renderer, show
-from perfmodel_cli.question import Question, example
 
 
 @asks
@@ -11,7 +11,7 @@ from perfmodel_cli.question import Question, example
 def recommend(
     question: Question,
     search: Search,
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Rank all ways to spread a model over some GPUs, and say why others were rejected."""
     from perfmodel.search import answer_records

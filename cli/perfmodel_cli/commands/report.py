@@ -11,8 +11,8 @@ import typer
 
 from perfmodel.errors import UsageError, printable
 from perfmodel.parallel import option_values
-from perfmodel_cli.option_groups import Search, asks, values
-from perfmodel_cli.question import Question, example
+from perfmodel_cli.options.groups import Search, asks, values
+from perfmodel_cli.options.question import Question, example
 from perfmodel_cli.texts import grid_text
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.errors import PerfmodelError, UsageError
-from perfmodel_cli import options, printing
-from perfmodel_cli.commands.run_options import RunQuestion
-from perfmodel_cli.option_groups import asks
-from perfmodel_cli.question import example
+from perfmodel_cli import printing
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import asks
+from perfmodel_cli.options.question import example
+from perfmodel_cli.options.run import RunQuestion
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def run(
     timeout: Annotated[float, typer.Option("--timeout", min=1, help="Time limit per grid in seconds.")] = 600.0,
     out: Annotated[str, typer.Option("--out", help="Append each result to this file, one JSON object per line.")] = "",
     resume: Annotated[bool, typer.Option("--resume", help="Skip runs whose good result --out already holds.")] = False,
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Train a model on grids, each in its own processes, and measure steps, memory, and collectives.
 
@@ -113,7 +114,7 @@ def _outcome(experiment: "Experiment", record: "Record") -> str:
     return f"{experiment.grid}: {show(record['step_time_s'], 's')} per step, loss {loss_text(record['losses'][-1])}"
 
 
-def _show(rows: "list[Record]", output: options.Format) -> None:
+def _show(rows: "list[Record]", output: shared.Format) -> None:
     printing.show({"results": rows}, rows, output.value, lambda: printing.renderer("run_table").runs(rows))
 
 

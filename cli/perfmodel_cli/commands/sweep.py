@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from perfmodel.parallel import option_values
-from perfmodel_cli import options, printing
-from perfmodel_cli.option_groups import AxisLimits, asks
-from perfmodel_cli.question import Question, example
+from perfmodel_cli import printing
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import AxisLimits, asks
+from perfmodel_cli.options.question import Question, example
 from perfmodel_cli.texts import spelled
 
 
@@ -25,9 +26,9 @@ def sweep(
     ] = None,
     *,
     limits: AxisLimits,
-    measured: options.Measured = "",
+    measured: shared.Measured = "",
     plot: Annotated[str, typer.Option("--plot", help="Draw step time and efficiency into this .png or .svg.")] = "",
-    output: options.Output = options.Format.table,
+    output: shared.Output = shared.Format.table,
 ) -> None:
     """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
     devices = option_values.devices(gpus, "--gpus")

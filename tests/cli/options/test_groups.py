@@ -13,7 +13,7 @@ import typer
 import perfmodel_cli
 from machines import machine
 from perfmodel.errors import UsageError
-from perfmodel_cli.option_groups import AxisLimits, DeviceCount, StepCounts, asks, values
+from perfmodel_cli.options.groups import AxisLimits, DeviceCount, StepCounts, asks, values
 
 Name = Annotated[str, typer.Option("--name")]
 Loud = Annotated[bool, typer.Option("--loud/--quiet")]

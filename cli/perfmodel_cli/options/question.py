@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from perfmodel_cli import options
-from perfmodel_cli.option_groups import AxisLimits
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import AxisLimits
 from perfmodel_cli.texts import spelled
 
 if TYPE_CHECKING:
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 class Question:
     """What is asked about: model, machine, batch, and how the step is run and counted."""
 
-    model: options.ModelName
-    machine: options.MachineName
-    batch: options.Batch
-    seq: options.Sequence = None
-    micro_batch: options.MicroBatch = "any"
-    recompute: options.Recompute = options.RecomputeChoice.any
-    weight_cache: options.WeightCache = options.CacheChoice.any
-    placement: options.Placement = options.PlacementChoice.axonn
-    fidelity: options.Fidelity = options.FidelityChoice.full
-    optimizer: options.Optimizer = "adamw"
-    flash_attention: options.Flash = True
-    dropout: options.Dropout = False
-    bytes: options.ElementBytes = ""
-    vocabulary_multiple: options.VocabularyMultiple = 128
-    framework: options.FrameworkName = None
-    overlap: options.OverlapNames = None
-    attention_kernel: options.AttentionKernel = None
-    tuned_products: options.TunedProducts = True
-    host_time: options.HostTime = None
-    contention: options.Contention = None
-    ignore_memory: options.IgnoreMemory = False
-    memory_margin: options.MemoryMargin = 0.07
+    model: shared.ModelName
+    machine: shared.MachineName
+    batch: shared.Batch
+    seq: shared.Sequence = None
+    micro_batch: shared.MicroBatch = "any"
+    recompute: shared.Recompute = shared.RecomputeChoice.any
+    weight_cache: shared.WeightCache = shared.CacheChoice.any
+    placement: shared.Placement = shared.PlacementChoice.axonn
+    fidelity: shared.Fidelity = shared.FidelityChoice.full
+    optimizer: shared.Optimizer = "adamw"
+    flash_attention: shared.Flash = True
+    dropout: shared.Dropout = False
+    bytes: shared.ElementBytes = ""
+    vocabulary_multiple: shared.VocabularyMultiple = 128
+    framework: shared.FrameworkName = None
+    overlap: shared.OverlapNames = None
+    attention_kernel: shared.AttentionKernel = None
+    tuned_products: shared.TunedProducts = True
+    host_time: shared.HostTime = None
+    contention: shared.Contention = None
+    ignore_memory: shared.IgnoreMemory = False
+    memory_margin: shared.MemoryMargin = 0.07
 
     def job(self, limits: AxisLimits | None = None, measured: str = "") -> "Job":
         """The job, its files read; `measured`: a file of steps that set the level of predictions."""

@@ -8,8 +8,8 @@ import typer
 
 from perfmodel.errors import UsageError
 from perfmodel.parallel.axes import FORM
-from perfmodel_cli.option_groups import DeviceCount, StepCounts
-from perfmodel_cli.question import Question
+from perfmodel_cli.options.groups import DeviceCount, StepCounts
+from perfmodel_cli.options.question import Question
 
 if TYPE_CHECKING:
     from perfmodel import search

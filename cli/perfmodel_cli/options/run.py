@@ -11,8 +11,8 @@ from perfmodel.errors import UsageError
 from perfmodel.parallel import option_values
 from perfmodel.parallel.axes import FORM, Shape
 from perfmodel.parallel.choices import AXONN_OVERLAPS, OVERLAPS, RECOMPUTES, WEIGHT_CACHES
-from perfmodel_cli import options
-from perfmodel_cli.option_groups import StepCounts
+from perfmodel_cli.options import shared
+from perfmodel_cli.options.groups import StepCounts
 
 if TYPE_CHECKING:
     from perfmodel.launch.processes.environment import Place
@@ -35,7 +35,7 @@ class DtypeChoice(StrEnum):
 class RunQuestion:
     """What is run: model, grids, batch, and how the step is carried out."""
 
-    model: options.ModelName
+    model: shared.ModelName
     grid: Annotated[str, typer.Option("--grid", help=f"{FORM}, such as {Shape(x=2, y=2, data=2).text()}.")] = ""
     grids: Annotated[
         str,
@@ -49,7 +49,7 @@ class RunQuestion:
     machine: Annotated[
         str, typer.Option("--machine", help="This machine, for top:N and MFU: a shipped one, or a profile.")
     ] = ""
-    backend: options.Backend = options.BackendChoice.auto
+    backend: shared.Backend = shared.BackendChoice.auto
     dtype: Annotated[DtypeChoice, typer.Option("--dtype", help="auto: bf16 on GPUs, fp32 on CPUs.")] = DtypeChoice.auto
     step_counts: StepCounts = field(default_factory=StepCounts)
     rounds: Annotated[
@@ -59,23 +59,23 @@ class RunQuestion:
     batch: Annotated[
         int | None, typer.Option("--batch", help="Sequences per step, all ranks together [default: one per rank].")
     ] = None
-    seq: options.Sequence = None
+    seq: shared.Sequence = None
     micro_batch: Annotated[
         str, typer.Option("--micro-batch", help="Sequences per rank at once; any: as predicted, else 1.")
     ] = "any"
     recompute: Annotated[
-        options.RecomputeChoice,
+        shared.RecomputeChoice,
         typer.Option("--recompute", help="Activations recomputed; any: as predicted, else none."),
-    ] = options.RecomputeChoice.any
+    ] = shared.RecomputeChoice.any
     weight_cache: Annotated[
-        options.CacheChoice,
+        shared.CacheChoice,
         typer.Option("--weight-cache", help="How long a weight is kept gathered; any: as predicted, else none."),
-    ] = options.CacheChoice.any
-    placement: options.Placement = options.PlacementChoice.axonn
+    ] = shared.CacheChoice.any
+    placement: shared.Placement = shared.PlacementChoice.axonn
     overlap: Annotated[
         str, typer.Option("--overlap", help=f"Overlap with computation: none, or some of {','.join(OVERLAPS)}.")
     ] = ",".join(sorted(AXONN_OVERLAPS))
-    flash_attention: options.Flash = True
+    flash_attention: shared.Flash = True
     tune: Annotated[bool, typer.Option("--tune", help="Take each product in the mode that is fastest for it.")] = False
     scale_layers: Annotated[
         int | None, typer.Option("--scale-layers", min=1, help="Number of layers, instead of the model's.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from perfmodel.parallel import option_values
-from perfmodel_cli import options
+from perfmodel_cli.options import shared
 from perfmodel_cli.texts import spelled
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class DeviceCount:
     """How many devices, in one of two ways."""
 
-    gpus: options.Gpus = None
-    nodes: options.Nodes = None
+    gpus: shared.Gpus = None
+    nodes: shared.Nodes = None
 
     def of(self, machine: "Machine") -> int:
         """Devices asked for, by --gpus or by --nodes."""
@@ -35,8 +35,8 @@ class DeviceCount:
 class AxisLimits:
     """Sizes that axes must have, or must not exceed."""
 
-    fix: options.Fix = ""
-    maximum: options.Maximum = ""
+    fix: shared.Fix = ""
+    maximum: shared.Maximum = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,11 @@ class Search:
     """What is searched for a recommendation, and what is shown with it."""
 
     count: DeviceCount
-    top: options.Top = 10
+    top: shared.Top = 10
     limits: AxisLimits
-    tokens: options.Tokens = ""
-    measured: options.Measured = ""
-    uncertainty: options.Doubt = False
+    tokens: shared.Tokens = ""
+    measured: shared.Measured = ""
+    uncertainty: shared.Doubt = False
 
     def training_tokens(self) -> int | None:
         """Tokens to train on, where they are asked for."""
@@ -59,8 +59,8 @@ class Search:
 class StepCounts:
     """How many steps are run for a measurement."""
 
-    steps: options.Steps = 10
-    warmup: options.Warmup = 3
+    steps: shared.Steps = 10
+    warmup: shared.Warmup = 3
 
 
 def asks(command: Callable[..., None]) -> Callable[..., None]:
