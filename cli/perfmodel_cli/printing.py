@@ -63,7 +63,7 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> None:
 def _print(picture: Any) -> None:
     from rich.console import Console
 
-    from perfmodel_cli.render.windows import put, window
+    from perfmodel_cli.terminal.windows import put, window
 
     put(Console(highlight=False), picture, window())
 

@@ -10,11 +10,11 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError
 from perfmodel.parallel import option_values
 from perfmodel_cli import printing
-from perfmodel_cli.commands.measure_progress import Progress
 from perfmodel_cli.commands.run import need_torch
 from perfmodel_cli.options import shared
 from perfmodel_cli.options.question import example
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
+from perfmodel_cli.terminal.measuring_bar import Progress
 
 if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
@@ -139,7 +139,11 @@ def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, in
 
     check_writable(results)
     try:
-        with exclusive(results, "perfmodel machines measure"), stopped_by_signals(), Progress(asked, results):
+        with (
+            exclusive(results, "perfmodel machines measure"),
+            stopped_by_signals(),
+            Progress(asked, results, printing.tell),
+        ):
             for _, record in runner.run([0], lambda _: None):
                 if record["status"] == "refused":
                     raise PerfmodelError(record["message"])

@@ -1,4 +1,4 @@
 """Pictures drawn with matplotlib.
 
-Within the program it may import texts.
+Within the program it may import terminal and texts.
 """

@@ -1,4 +1,4 @@
 """Records as tables for a terminal.
 
-Within the program it may import texts.
+Within the program it may import terminal and texts.
 """

@@ -6,7 +6,7 @@ from rich.console import Console, Group
 
 from perfmodel.answers import Answer, Recommendation
 from perfmodel_cli.render import calibration_table, comparison_tables, explanation, ranking_table, sweep_table
-from perfmodel_cli.render.windows import PAGE_WIDTH, put, window
+from perfmodel_cli.terminal.windows import PAGE_WIDTH, put, window
 
 _PICTURES = {
     "explain": explanation.explanation,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from perfmodel.units import parse, show
-from perfmodel_cli.render.cells import Record, line
+from perfmodel_cli.terminal.cells import Record, line
 from perfmodel_cli.texts import grid_text
 
 _DAY, _HOUR = parse("24 h", "s"), parse("1 h", "s")

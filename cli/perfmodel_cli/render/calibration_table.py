@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.text import Text
 
 from perfmodel.units import show
-from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
+from perfmodel_cli.terminal.cells import Record, add_row, line, percent, table_of
 
 
 def calibration(record: Record) -> Group:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perfmodel.units import parse
-from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.terminal.cells import Record, add_row, line, table_of
 from perfmodel_cli.texts import grid_text
 
 _MEGABYTE = parse("1 MB", "B")

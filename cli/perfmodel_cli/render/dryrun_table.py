@@ -5,7 +5,7 @@ from rich.table import Table
 
 from perfmodel.parallel.axes import LISTED
 from perfmodel.units import show
-from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.terminal.cells import Record, add_row, line, table_of
 from perfmodel_cli.texts import grid_text
 
 _DIGITS = 6  # so that a difference is visible

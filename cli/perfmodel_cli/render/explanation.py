@@ -10,8 +10,8 @@ from rich.text import Text
 from perfmodel.parallel.axes import LISTED
 from perfmodel.search.terms import TERMS
 from perfmodel.units import show
-from perfmodel_cli.render.cells import Record, add_row, line, percent, table_of
 from perfmodel_cli.render.ranking_table import heading
+from perfmodel_cli.terminal.cells import Record, add_row, line, percent, table_of
 from perfmodel_cli.texts import grid_text
 
 _SHOWN_EVENTS = 20  # at the beginning and at the end of a timeline

@@ -9,7 +9,7 @@ from rich.text import Text
 from perfmodel.machines.collective_times import Timings
 from perfmodel.machines.machine import Machine
 from perfmodel.units import show
-from perfmodel_cli.render.cells import EXACT, Record, add_row, line, table_of
+from perfmodel_cli.terminal.cells import EXACT, Record, add_row, line, table_of
 
 
 def machine(profile: Machine, figures: Sequence[Record], derived: Sequence[Record]) -> Group:

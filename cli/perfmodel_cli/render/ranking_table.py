@@ -10,8 +10,8 @@ from perfmodel.search.columns import Context
 from perfmodel.search.search import Ranking
 from perfmodel.search.terms import TERMS
 from perfmodel_cli.render.below_a_ranking import beside
-from perfmodel_cli.render.cells import Clock, Record, line
-from perfmodel_cli.render.declared_columns import ABBREVIATIONS, DeclaredTable
+from perfmodel_cli.terminal.cells import Clock, Record, line
+from perfmodel_cli.terminal.declared_columns import ABBREVIATIONS, DeclaredTable
 
 
 def ranking(record: Record, found: Ranking) -> Group:

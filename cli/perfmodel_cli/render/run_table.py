@@ -9,7 +9,7 @@ from perfmodel.launch.processes.results import loss_text
 from perfmodel.parallel.axes import AXES, LISTED
 from perfmodel.search.terms import by_column
 from perfmodel.units import GIBI
-from perfmodel_cli.render.cells import Clock, Record, add_row, line, percent, table_of
+from perfmodel_cli.terminal.cells import Clock, Record, add_row, line, percent, table_of
 
 # Where a step's collectives are: headings of a ranking's columns, those of one kind alone, with operation and axis.
 _COLUMNS = {

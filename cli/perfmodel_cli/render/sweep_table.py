@@ -7,8 +7,8 @@ from rich.text import Text
 
 from perfmodel.search import columns, result_columns, sweep_columns
 from perfmodel.search.columns import Context
-from perfmodel_cli.render.cells import Clock, Record, line
-from perfmodel_cli.render.declared_columns import ABBREVIATIONS, DeclaredTable
+from perfmodel_cli.terminal.cells import Clock, Record, line
+from perfmodel_cli.terminal.declared_columns import ABBREVIATIONS, DeclaredTable
 
 
 def sweep(record: Record) -> Group:

@@ -10,7 +10,7 @@ from perfmodel.search import columns
 from perfmodel.search.columns import Column, Context, Kind, Place
 from perfmodel.search.terms import TERMS
 from perfmodel.units import GIBI
-from perfmodel_cli.render.cells import Clock, Record, add_row, percent, table_of
+from perfmodel_cli.terminal.cells import Clock, Record, add_row, percent, table_of
 from perfmodel_cli.texts import grid_text
 
 ABBREVIATIONS = "AG = all-gather, RS = reduce-scatter, AR = all-reduce"

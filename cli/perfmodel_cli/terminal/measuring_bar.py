@@ -4,11 +4,10 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-from perfmodel_cli import printing
 
 if TYPE_CHECKING:
     from perfmodel.launch.measuring.assignment import Measurement
@@ -19,12 +18,12 @@ _POLL = 0.25  # seconds between checks of the file of results
 class Progress:
     """Follows the file of results while it grows."""
 
-    def __init__(self, asked: "Measurement", results: Path) -> None:
-        """Start after what the file already holds."""
+    def __init__(self, asked: "Measurement", results: Path, tell: Callable[[str], None]) -> None:
+        """Start after what the file already holds; `tell` says something beside the answer."""
         from rich import progress
         from rich.console import Console
 
-        self._asked, self._results = asked, results
+        self._asked, self._results, self._tell = asked, results, tell
         self._read = results.stat().st_size if results.exists() else 0
         self._round = -1
         self._end = threading.Event()
@@ -43,9 +42,9 @@ class Progress:
     def __enter__(self) -> None:
         """Begin to follow the file."""
         if self._results.stat().st_size:
-            printing.tell(f"{self._results} holds measurements already, which are kept")
+            self._tell(f"{self._results} holds measurements already, which are kept")
         asked = self._asked
-        printing.tell(f"measuring with {asked.ranks} ranks, {asked.rounds} rounds, for {asked.budget:g} s at most")
+        self._tell(f"measuring with {asked.ranks} ranks, {asked.rounds} rounds, for {asked.budget:g} s at most")
         self._bar.start()
         self._thread.start()
 
@@ -86,6 +85,6 @@ class Progress:
             return
         where = f"round {number + 1} of {self._asked.rounds}"
         if number != self._round and not self._window:
-            printing.tell(where)
+            self._tell(where)
         self._round = number
         self._bar.update(self._task, description=f"{where}: {point.words}")

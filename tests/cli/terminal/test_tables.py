@@ -5,8 +5,8 @@ import re
 import pytest
 
 from perfmodel_cli import printing
-from perfmodel_cli.render import cells as rendered
-from perfmodel_cli.render import windows
+from perfmodel_cli.terminal import cells as rendered
+from perfmodel_cli.terminal import windows
 
 NAMES = ("'[/bold]'", "'[red]q[/x]'", r'"\x1b[31mx"')
 ROWS = "\n".join(f"      - linear: {{name: {name}, inputs: 64, outputs: 64}}" for name in NAMES)
