@@ -10,7 +10,7 @@ import typer
 from perfmodel.errors import PerfmodelError, UsageError, printable
 from perfmodel_cli import printing
 from perfmodel_cli.options.groups import asks
-from perfmodel_cli.options.job import JobQuestion, ModeChoice
+from perfmodel_cli.options.job_options import JobQuestion, ModeChoice
 from perfmodel_cli.options.question import example
 from perfmodel_cli.texts import shortened
 

@@ -14,7 +14,7 @@ from perfmodel_cli import printing
 from perfmodel_cli.options import shared
 from perfmodel_cli.options.groups import asks
 from perfmodel_cli.options.question import example
-from perfmodel_cli.options.run import RunQuestion
+from perfmodel_cli.options.run_options import RunQuestion
 from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import NAMED_PLACEMENTS, Layout
 from perfmodel.parallel.rules import complaints, grid_rules
 from perfmodel.search.search import Space
-from perfmodel_cli.options.run import DtypeChoice, RunQuestion
+from perfmodel_cli.options.run_options import DtypeChoice, RunQuestion
 from perfmodel_cli.options.shared import BackendChoice, CacheChoice, RecomputeChoice
 
 
