@@ -205,7 +205,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
         return _record(cast(type[Any], kind), node, reader)
     origin = typing.get_origin(kind)
     arguments = typing.get_args(kind)
-    if origin is typing.Annotated:
+    if origin is typing.Annotated and arguments[0] is not str:
         return _scalar(node, reader, lambda text: _number(text, arguments, reader.sources))
     if origin in (types.UnionType, typing.Union):  # the only unions used are `X | None`
         return None if is_null(node, kind) else _read(arguments[0], node, reader)
@@ -213,7 +213,7 @@ def _read(kind: Any, node: yaml.Node, reader: _Reader) -> Any:
         return _sequence(arguments[0], node, reader)
     if origin is Mapping:
         return types.MappingProxyType(_mapping(arguments[1], node, reader))
-    return _scalar(node, reader, _converter(kind, origin, arguments))
+    return _scalar(node, reader, _converter(kind))
 
 
 def _number(text: str, arguments: tuple[Any, ...], sources: Mapping[str, Source]) -> Figure | float:
@@ -222,9 +222,16 @@ def _number(text: str, arguments: tuple[Any, ...], sources: Mapping[str, Source]
     return quantity(text, unit, *bounds) if kind is float else figure(text, unit, sources, *bounds)
 
 
-def _converter(kind: Any, origin: Any, arguments: tuple[Any, ...]) -> Callable[[str], Any]:
-    if origin is Literal:
-        return lambda text: _choice(text, arguments)
+def choices(kind: Any) -> tuple[str, ...]:
+    """What `Literal[...]`, or `Annotated[str, TABLE]` by the keys of a table, allows; empty for any other type."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    by_table = origin is typing.Annotated and arguments[0] is str
+    return tuple(arguments[1]) if by_table else arguments if origin is Literal else ()
+
+
+def _converter(kind: Any) -> Callable[[str], Any]:
+    if allowed := choices(kind):
+        return lambda text: _choice(text, allowed)
     converters: dict[Any, Callable[[str], Any]] = {str: str, bool: _boolean, int: _integer, float: _plain}
     return converters[kind]
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from perfmodel.errors import UsageError
+from perfmodel.jobscripts.dialects import Dialect
 from perfmodel.jobscripts.limits import limits
 from perfmodel.jobscripts.quoting import directive, one_line
 from perfmodel.jobscripts.request import Line, Request
@@ -42,3 +43,12 @@ def _options(request: Request) -> Iterator[tuple[str, str]]:
         yield one_line(given, "a directive of the profile"), f"required by the centre [{scheduler.source}]"
     yield f"--time-limit={request.time}s", "time limit"
     yield f"--output={name}-{{{{id}}}}.out", "file for output and errors"
+
+
+DIALECT = Dialect(
+    submit=("flux", "batch"),
+    directives=directives,
+    launch=launch,
+    # flux-hostlist(1) of flux-core commits 0a619ef and 520eae5
+    first_host="flux hostlist --expand local | cut -d ' ' -f 1",
+)

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
+from perfmodel.jobscripts.dialects import Dialect
 from perfmodel.jobscripts.limits import limits
 from perfmodel.jobscripts.quoting import directive, one_line
 from perfmodel.jobscripts.request import Line, Request
@@ -36,3 +37,14 @@ def _options(request: Request) -> Iterator[tuple[str, str]]:
     yield f"-o {name}.%J.out", "file for output and errors"
     if request.resumes:
         yield "-r", "a restarted job continues with the remaining grids"
+
+
+DIALECT = Dialect(
+    submit=("bsub",),
+    directives=directives,
+    launch=launch,
+    reads_input=True,
+    # Summit's hosts are looked up as in axonn-ai/axonn, run_vgg.sh, and in NERSC/sc22-dl-tutorial
+    first_host='sort -u "$LSB_DJOB_HOSTFILE" | grep -v -e login -e batch | head -n 1',
+    index="$LSB_JOBINDEX",
+)

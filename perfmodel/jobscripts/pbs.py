@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
+from perfmodel.jobscripts.dialects import Dialect
 from perfmodel.jobscripts.limits import clock, limits
 from perfmodel.jobscripts.quoting import argument, directive, one_line
 from perfmodel.jobscripts.request import Line, Request
@@ -41,3 +42,15 @@ def _options(request: Request) -> Iterator[tuple[str, str]]:
         yield f"-J 1-{len(request.runs)}", "one job per grid"
     if request.resumes:
         yield "-r y", "a restarted job continues with the remaining grids"
+
+
+DIALECT = Dialect(
+    submit=("qsub",),
+    directives=directives,
+    launch=launch,
+    start=(Line('cd "$PBS_O_WORKDIR" || exit 1', "since PBS starts jobs in the home folder"),),
+    first_host='head -n 1 "$PBS_NODEFILE" | cut -d . -f 1',
+    rank="${PMI_RANK:-$PALS_RANKID}",
+    local_rank="${PMI_LOCAL_RANK:-$PALS_LOCAL_RANKID}",
+    index="$PBS_ARRAY_INDEX",
+)

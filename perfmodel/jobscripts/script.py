@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 from perfmodel.errors import UsageError
 from perfmodel.jobscripts import quoting, slurm
-from perfmodel.jobscripts.dialects import DIALECTS, Dialect
+from perfmodel.jobscripts.dialects import Dialect, dialect_of
 from perfmodel.jobscripts.request import Line, Request, Run, one_device_each
 from perfmodel.machines.machine import Machine
 from perfmodel.machines.scheduler import EnvironmentVariable
+from perfmodel.machines.scheduler_kinds import SCHEDULERS
 
 _END = "END_OF_FILE"
 _OURS = "perfmodel"
+_TORCH_RANK = "RANK"  # the variable from which torch reads a rank
 
 
 def script(request: Request) -> str:
@@ -18,7 +20,7 @@ def script(request: Request) -> str:
 
     Directives and environment are the profile's. A user's text is quoted, so that it reaches the command unchanged.
     """
-    dialect = DIALECTS[request.machine.scheduler.kind]
+    dialect = dialect_of(request.machine.scheduler.kind)
     parts = (
         _head(request, dialect),
         _modules(request),
@@ -42,10 +44,11 @@ def variables(request: Request, dialect: Dialect) -> Iterator[Line]:
 
 
 def _head(request: Request, dialect: Dialect) -> Iterator[str]:
-    yield "#!/bin/bash" if request.machine.scheduler.kind != "pbs" else "#!/bin/bash -l"
+    kind = SCHEDULERS[request.machine.scheduler.kind]
+    yield kind.shebang
     yield quoting.comment(request.title)
     yield quoting.comment(
-        f"Made by perfmodel job for {dialect.title}. Sources are in brackets, and listed by perfmodel machines show "
+        f"Made by perfmodel job for {kind.title}. Sources are in brackets, and listed by perfmodel machines show "
         f"{request.machine.name}."
     )
     for line in dialect.directives(request):
@@ -132,14 +135,15 @@ def _run(request: Request, run: Run, dialect: Dialect) -> Iterator[str]:
 
 def _rank_wrapper(request: Request, dialect: Dialect) -> tuple[str, ...]:
     """A shell that sets torch's rank variables in each rank; nothing if the launcher sets them."""
-    if not dialect.rank:
+    names = SCHEDULERS[request.machine.scheduler.kind].ranks
+    if names.rank == _TORCH_RANK:
         return ()
     visible = request.machine.scheduler.visible_devices
     own = one_device_each(request.machine) and not request.finds_device
     told = [
-        f"RANK={dialect.rank}",
+        f"RANK={dialect.rank or f'${names.rank}'}",
         f"WORLD_SIZE={request.gpus}",
-        f"LOCAL_RANK={0 if own else dialect.local_rank}",
+        f"LOCAL_RANK={0 if own else dialect.local_rank or f'${names.local_rank[0]}'}",
         f"LOCAL_WORLD_SIZE={request.tasks_per_node}",
     ]
     if visible:

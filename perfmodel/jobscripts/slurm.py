@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.jobscripts.dialects import Dialect
 from perfmodel.jobscripts.limits import clock, limits
 from perfmodel.jobscripts.quoting import argument, directive, one_line
 from perfmodel.jobscripts.request import Line, Request
@@ -83,3 +84,13 @@ def _quotable(text: str) -> str:
     if '"' in text or "\\" in text:
         raise PerfmodelError(f"the constraint of the profile {text!r}: wanted no quotes and no backslashes")
     return one_line(text, "the constraint of the profile")
+
+
+DIALECT = Dialect(
+    submit=("sbatch",),
+    directives=directives,
+    launch=launch,
+    first_host='scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1',
+    port="$((20000 + SLURM_JOB_ID % 10000))",
+    index="$SLURM_ARRAY_TASK_ID",
+)

@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.machines.scheduler_kinds import SCHEDULERS
 
 _TIME_LIMIT = re.compile(r"[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]")
 
@@ -53,7 +54,7 @@ class EnvironmentVariable:
 class Scheduler:
     """What a job script needs to know."""
 
-    kind: Literal["slurm", "pbs", "flux", "lsf", "none"]
+    kind: Annotated[str, SCHEDULERS]
     source: str
     account: Literal["required", "optional", "none"] = "optional"
     account_note: str = ""

@@ -5,7 +5,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
@@ -178,11 +178,11 @@ def words(hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return words(arguments[0])
+    if allowed := schema.choices(hint):
+        return f"one of {', '.join(allowed)}"
     if origin is typing.Annotated:
         kind = "figure" if arguments[0] is Figure else "numbers"
         return f"{kind} without a unit" if arguments[1] == "1" else f"{kind} in {arguments[1]}"
-    if origin is Literal:
-        return f"one of {', '.join(arguments)}"
     if origin is tuple:
         return f"list of {words(arguments[0])}"
     if origin is Mapping:

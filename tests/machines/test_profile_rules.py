@@ -48,6 +48,7 @@ BROKEN = [
     ("perlmutter", "pair_bandwidth: 100", "pair_bandwidth: 301", "fabric", "pair_bandwidth 301 GB/s is above"),
     ("perlmutter", "  efficiency: 0.76", "  efficiency: 76", "fabric", "fabric.efficiency is 76, wanted more than 0"),
     ("perlmutter", "  topology: mesh", "  topology: torus", "figure", "'torus' is none of mesh, switch, shared"),
+    ("perlmutter", "  kind: slurm", "  kind: cron", "figure", "'cron' is none of slurm, pbs, flux, lsf, none"),
     ("gb200-nvl72", "domain: 72", "domain: 72.5", "fabric", "fabric.domain is 72.5, wanted a whole number"),
     ("gb200-nvl72", "domain: 72", "domain: 100000", "fabric", "fabric.domain is 100000, wanted at most 1024"),
     ("rtx4090-8x", "gemm_efficiency: 0.85", "gemm:\n    fp16: 100 Tflop/s", "device", "products in bf16 are"),

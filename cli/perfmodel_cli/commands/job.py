@@ -15,6 +15,7 @@ from perfmodel_cli.options.question import example
 from perfmodel_cli.texts import shortened
 
 if TYPE_CHECKING:
+    from perfmodel.jobscripts.dialects import Dialect
     from perfmodel.jobscripts.request import Request
 
 _MOST_NAMED = 3  # grids left out
@@ -65,26 +66,26 @@ def _write(path: Path, text: str) -> None:
 
 def _how(path: Path, request: "Request") -> str:
     """How the file is used, in a few words."""
-    command = _submission(request)
+    command = _dialect(request).submit
     return f"; submit it with {' '.join(command)} {path}" if command else f"; run it with bash {path}"
 
 
-def _submission(request: "Request") -> tuple[str, ...]:
-    from perfmodel.jobscripts.dialects import DIALECTS
+def _dialect(request: "Request") -> "Dialect":
+    from perfmodel.jobscripts.dialects import dialect_of
 
-    return DIALECTS[request.machine.scheduler.kind].submit
+    return dialect_of(request.machine.scheduler.kind)
 
 
 def _start(path: Path, request: "Request") -> None:
     """Submit a file; what the scheduler says goes where this program talks."""
-    command = _submission(request)
+    dialect = _dialect(request)
+    command = dialect.submit
     if not command:
         raise PerfmodelError(f"{request.machine.name} has no scheduler; run {path} with bash")
     if shutil.which(command[0]) is None:
         raise PerfmodelError(f"no {command[0]} here: {path} is written; submit it on {request.machine.name}")
-    reads_input = command == ("bsub",)
-    words = command if reads_input else (*command, str(path.absolute()))
+    words = command if dialect.reads_input else (*command, str(path.absolute()))
     with path.open(encoding="utf-8") as script:
-        done = subprocess.run(words, stdin=script if reads_input else subprocess.DEVNULL, check=False)  # noqa: S603
+        done = subprocess.run(words, stdin=script if dialect.reads_input else subprocess.DEVNULL, check=False)  # noqa: S603
     if done.returncode:
         raise PerfmodelError(f"{command[0]} did not take {path}: it ended with {done.returncode}")

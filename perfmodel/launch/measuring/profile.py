@@ -16,6 +16,7 @@ from perfmodel.launch.measuring.network import network
 from perfmodel.launch.measuring.points import shapes
 from perfmodel.machines import profile_text
 from perfmodel.machines.machine import FORMAT, MOST_THREADS_A_CORE, Machine
+from perfmodel.machines.scheduler_kinds import SCHEDULERS
 from perfmodel.units import parse, show
 
 MARK = "# Written by perfmodel machines measure"
@@ -215,7 +216,7 @@ def _scheduler(start: dict[str, Any]) -> dict[str, Any]:
         "kind": kind,
         "source": _SYSTEM,
         "account": "none" if kind == "none" else "optional",
-        "launch": {"slurm": "srun", "none": "torchrun --standalone"}.get(kind, ""),
+        "launch": SCHEDULERS[kind].launch if kind in SCHEDULERS else "",
         "tasks_per_node": node if fits_node else 1,
         "cores_per_task": each,
         "partition": start["partition"],

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfmodel.errors import UsageError
+from perfmodel.machines.scheduler_kinds import SCHEDULERS, RankVariables
 from perfmodel.units import count
 
 _MOST_RANKS = 2**31
@@ -16,60 +17,6 @@ _PORT = 29500  # torchrun's default
 # A Slurm step uses one of these ports, chosen by its number. They lie below the ports that systems give to connections.
 _FIRST_PORT, _PORTS = 20000, 10000
 _LOCALHOST = "127.0.0.1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """The variables of one launcher: rank and world size, in all and on this host; the first variable set is read."""
-
-    launcher: str
-    rank: str
-    world: str
-    local_rank: tuple[str, ...]
-    local_world: tuple[str, ...]
-
-
-# The order matters. torchrun may run under srun, and mpirun and mpiexec start their helpers with srun, so srun is last.
-# flux run sets PMI_RANK and PMI_SIZE besides its own variables (flux-environment(7)), so it precedes mpiexec.
-# SLURM_STEP_NUM_TASKS is set by srun only; SLURM_NTASKS is also set in a batch script, which is not a rank.
-# jsrun sets the variables of Open MPI, and PALS (pals.h) sets those of PMI and its own.
-LAUNCHERS = (
-    Names(
-        launcher="torchrun",
-        rank="RANK",
-        world="WORLD_SIZE",
-        local_rank=("LOCAL_RANK",),
-        local_world=("LOCAL_WORLD_SIZE",),
-    ),
-    Names(
-        launcher="Open MPI's mpirun",
-        rank="OMPI_COMM_WORLD_RANK",
-        world="OMPI_COMM_WORLD_SIZE",
-        local_rank=("OMPI_COMM_WORLD_LOCAL_RANK",),
-        local_world=("OMPI_COMM_WORLD_LOCAL_SIZE",),
-    ),
-    Names(
-        launcher="flux run",
-        rank="FLUX_TASK_RANK",
-        world="FLUX_JOB_SIZE",
-        local_rank=("FLUX_TASK_LOCAL_ID",),
-        local_world=(),
-    ),
-    Names(
-        launcher="mpiexec",
-        rank="PMI_RANK",
-        world="PMI_SIZE",
-        local_rank=("PMI_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"),
-        local_world=("PMI_LOCAL_SIZE", "MPI_LOCALNRANKS", "PALS_LOCAL_SIZE"),
-    ),
-    Names(
-        launcher="srun",
-        rank="SLURM_PROCID",
-        world="SLURM_STEP_NUM_TASKS",
-        local_rank=("SLURM_LOCALID",),
-        local_world=(),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +38,8 @@ def place(variables: Mapping[str, str]) -> Place | None:
     >>> place({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29401"})
     Place(launcher='torchrun', rank=1, world=2, local_rank=1, local_world=2, address='127.0.0.1', port=29402)
     """
-    names = next((names for names in LAUNCHERS if names.rank in variables and names.world in variables), None)
+    innermost_first = [kind.ranks for kind in reversed(list(SCHEDULERS.values()))]
+    names = next((names for names in innermost_first if names.rank in variables and names.world in variables), None)
     if names is None:
         return None
     world = _number(variables, names.world, 1, _MOST_RANKS)
@@ -114,25 +62,15 @@ def place(variables: Mapping[str, str]) -> Place | None:
     )
 
 
-# For each scheduler, a variable that is set in its jobs, and the variable that names the partition or queue. In a batch
-# script Flux sets the address of its broker, but not the number of the job.
-_SCHEDULERS = (
-    ("slurm", "SLURM_JOB_ID", "SLURM_JOB_PARTITION"),
-    ("pbs", "PBS_JOBID", "PBS_QUEUE"),
-    ("flux", "FLUX_URI", ""),
-    ("lsf", "LSB_JOBID", "LSB_QUEUE"),
-)
-
-
 def scheduler(variables: Mapping[str, str]) -> tuple[str, str]:
     """The scheduler whose job this runs in, as a profile names it, and the job's partition or queue.
 
     >>> scheduler({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"}), scheduler({})
     (('slurm', 'gpu'), ('none', ''))
     """
-    for kind, job, queue in _SCHEDULERS:
-        if job in variables:
-            return kind, variables.get(queue, "")
+    for name, kind in SCHEDULERS.items():
+        if kind.job in variables:
+            return name, variables.get(kind.queue, "")
     return "none", ""
 
 
@@ -160,7 +98,7 @@ def _number(variables: Mapping[str, str], name: str, least: int, most: int) -> i
     return number
 
 
-def _first(names: Names, wanted: tuple[str, ...], general: str, variables: Mapping[str, str]) -> str:
+def _first(names: RankVariables, wanted: tuple[str, ...], general: str, variables: Mapping[str, str]) -> str:
     """The first variable that is set; if the launcher sets none, torchrun's variable is read instead."""
     for name in (*wanted, general):
         if name in variables:
@@ -169,30 +107,31 @@ def _first(names: Names, wanted: tuple[str, ...], general: str, variables: Mappi
     raise UsageError(f"{names.launcher} sets {names.rank} but {missing}; set {general} on every rank")
 
 
-def _local_world(names: Names, variables: Mapping[str, str], world: int) -> int:
-    if names.launcher == "srun" and "SLURM_STEP_TASKS_PER_NODE" in variables:
-        return _tasks_here(variables["SLURM_STEP_TASKS_PER_NODE"], int(variables.get("SLURM_NODEID", "0")))
-    if names.launcher == "flux run" and "FLUX_JOB_NNODES" in variables:
-        nodes = _number(variables, "FLUX_JOB_NNODES", 1, world)
-        if world % nodes == 0:
-            return world // nodes
+def _local_world(names: RankVariables, variables: Mapping[str, str], world: int) -> int:
+    if names.host_tasks in variables:
+        return _tasks_here(names, variables)
+    if names.hosts in variables:
+        hosts = _number(variables, names.hosts, 1, world)
+        if world % hosts == 0:
+            return world // hosts
     return _number(variables, _first(names, names.local_world, "LOCAL_WORLD_SIZE", variables), 1, world)
 
 
-def _tasks_here(text: str, node: int) -> int:
-    """Tasks on one node of a Slurm step.
+def _tasks_here(names: RankVariables, variables: Mapping[str, str]) -> int:
+    """Tasks on this host, from the list of all hosts.
 
-    >>> _tasks_here("4(x2),3", 1), _tasks_here("4(x2),3", 2)
-    (4, 3)
+    >>> _tasks_here(SCHEDULERS["slurm"].ranks, {"SLURM_STEP_TASKS_PER_NODE": "4(x2),3", "SLURM_NODEID": "2"})
+    3
     """
+    text, host = variables[names.host_tasks], int(variables.get(names.host, "0"))
     found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
     each = [int(tasks) for tasks, times in found for _ in range(int(times or 1))]
-    if node >= len(each):
-        raise UsageError(f"SLURM_STEP_TASKS_PER_NODE is {text!r}, which has no node {node} (SLURM_NODEID)")
-    return each[node]
+    if host >= len(each):
+        raise UsageError(f"{names.host_tasks} is {text!r}, which has no node {host} ({names.host})")
+    return each[host]
 
 
-def _address(names: Names, variables: Mapping[str, str], *, alone: bool) -> str:
+def _address(names: RankVariables, variables: Mapping[str, str], *, alone: bool) -> str:
     """The host of rank 0: MASTER_ADDR, this host if all ranks are on it, or the first host of the Slurm step."""
     if told := variables.get("MASTER_ADDR"):
         return told
@@ -213,10 +152,10 @@ def first_host(hosts: str) -> str:
     return re.sub(r"\[(\d+)[^\]]*\]", r"\1", first)
 
 
-def _port(names: Names, variables: Mapping[str, str]) -> int:
+def _port(names: RankVariables, variables: Mapping[str, str]) -> int:
     """A port on the host of rank 0 that every rank derives by itself; it is not the one of torchrun's agent."""
     if "MASTER_PORT" in variables:
         told = _number(variables, "MASTER_PORT", 1, _MOST_PORT - 1)
-        return told + 1 if names.launcher == "torchrun" else told
+        return told + 1 if names.agent else told
     job, step = (variables.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
     return _FIRST_PORT + (int(job) + int(step)) % _PORTS if job.isdigit() and step.isdigit() else _PORT

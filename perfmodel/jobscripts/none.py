@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from perfmodel.errors import UsageError
+from perfmodel.jobscripts.dialects import Dialect
 from perfmodel.jobscripts.request import Line, Request
 
 
@@ -17,3 +18,6 @@ def directives(request: Request) -> Iterator[Line]:
 def launch(request: Request) -> tuple[str, ...]:
     """Torchrun, which also sets the variables that a rank reads; it starts a program, not a Python file."""
     return (*shlex.split(request.machine.scheduler.launch), f"--nproc-per-node={request.gpus}", "--no-python")
+
+
+DIALECT = Dialect(submit=(), directives=directives, launch=launch)
