@@ -24,11 +24,12 @@ from perfmodel.machines.machine import Machine
 from perfmodel.sources import Figure
 from perfmodel.units import Bytes, BytesPerSecond, Count, Number, Seconds, parse
 
-# NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink; the start-up of a call.
+# Start-up of a call, which no profile gives: baseLat of NCCL's tuning.cc (above) for a ring with Simple.
+START_UP = parse("8.4 us", "s")
+# NCCL's tuning constants: a hop of a ring in LL and in bulk, between nodes and over NVLink.
 _NETWORK_LL, _NETWORK_BULK = parse("2.7 us", "s"), parse("14 us", "s")
 _FABRIC_LL, _FABRIC_BULK = parse("0.6 us", "s"), parse("3.4 us", "s")
 _POST = parse("6 us", "s")  # a hop inside a node of a ring that leaves it: three posts of 2 us by the host
-_START = parse("8.4 us", "s")
 _SWITCH = parse("25 us", "s")
 _LL_FABRIC, _LL_NETWORK = parse("87.7 GB/s", "B/s"), parse("19 GB/s", "B/s")
 _LL_BYTES = 2  # half of what LL sends is flags
@@ -144,7 +145,7 @@ def route(at: Constants, *, inner: Count, size: Count, inside: Count, bandwidth:
         nodes=nodes,
         ranks=1.0 * ranks,
         bandwidth=rate,
-        start=np.where(size > 1, _START + out * at.startup, 0.0),
+        start=np.where(size > 1, START_UP + out * at.startup, 0.0),
         ll=out * nodes * hop + within * at.fabric,
         ll_cost=ll_cost,
         ll_limit=np.where(out * far > 0, at.eager * size, np.inf),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel import schema
+from perfmodel.costs.nccl import START_UP
 from perfmodel.errors import FileProblems, PerfmodelError
 from perfmodel.files import write_whole
 from perfmodel.launch.measuring import known, rates
@@ -22,7 +23,6 @@ from perfmodel.units import parse, show
 MARK = "# Written by perfmodel machines measure"
 _HERE, _SYSTEM, _INSTEAD = "MEASURED", "SYSTEM", "INSTEAD"
 _GLOO_BUFFER = parse("4 MiB", "B")
-_START = parse("8.4 us", "s")  # the part of a call's start-up that the model counts separately (costs/nccl.py)
 _LEAST_HOP = parse("10 ns", "s")
 _GROWS = 1.5  # a fabric counts as a mesh from this ratio of the bandwidth of all devices to that of two
 
@@ -198,9 +198,12 @@ def _fabric(found: Sequence[Fit], node: int, limit: float) -> tuple[dict[str, An
 
 
 def _hop(found: Sequence[Fit], node: int) -> float:
-    """Seconds of one hop of a ring of small messages: the start-up time of an all-gather, divided by its hops."""
+    """Seconds of one hop of a ring of small messages: the start-up time of an all-gather, divided by its hops.
+
+    The start-up of the call itself is left out, since the model counts it separately.
+    """
     hops = [
-        (one.alpha - _START) / (one.size - 1)
+        (one.alpha - START_UP) / (one.size - 1)
         for one in found
         if one.operation == "all-gather" and one.inner * one.size <= node
     ]
