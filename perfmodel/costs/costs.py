@@ -40,9 +40,6 @@ class Factors:
         return cls(**dict.fromkeys((each.name for each in fields(cls)), value))
 
 
-NO_UNCERTAINTY = Factors.all(0.0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Costs:
     """The figures of one machine from which times are computed.

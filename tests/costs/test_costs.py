@@ -4,7 +4,7 @@ import pytest
 
 from machines import machine
 from perfmodel.costs.collective import Link, ProtocolLink
-from perfmodel.costs.costs import NO_UNCERTAINTY, Costs, Factors
+from perfmodel.costs.costs import Costs, Factors
 
 
 def costs(where=None, fidelity="full"):
@@ -32,8 +32,3 @@ def test_every_rate_and_latency_follows_its_factor():
     assert twice.host_time == 2 * plain.host_time
     assert twice.constants.network == 2 * plain.constants.network
     assert twice.bandwidths.between == 2 * plain.bandwidths.between
-
-
-def test_nothing_is_uncertain_by_default():
-    assert set(NO_UNCERTAINTY.__dataclass_fields__) == set(Factors.__dataclass_fields__)
-    assert all(getattr(NO_UNCERTAINTY, name) == 0 for name in Factors.__dataclass_fields__)

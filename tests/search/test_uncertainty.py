@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from machines import GOLDEN, job
 from perfmodel import models
-from perfmodel.costs.costs import NO_UNCERTAINTY, Factors
+from perfmodel.costs.costs import Factors
 from perfmodel.machines import profiles
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import Settings
@@ -36,7 +36,7 @@ def draw(found, seed=1, uncertain=None, samples=100):
 @pytest.mark.parametrize("fidelity", FIDELITIES)
 def test_without_uncertainty_every_sample_is_the_prediction(machine, fidelity):
     found = ranking(machine, fidelity, gpus=4)
-    certain = draw(found, uncertain=NO_UNCERTAINTY, samples=5)
+    certain = draw(found, uncertain=Factors.all(0.0), samples=5)
     assert np.all(certain.steps == found.prediction.step)
     assert certain.interval(0) == (found.prediction.step[0], found.prediction.step[0])
     assert certain.steps[0, np.argmax(certain.chances())] == np.min(found.prediction.step)
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_samples():
 def test_all_samples_at_once_are_each_sample_alone():
     """A row of scaled figures equals the job with those figures."""
     found = ranking("frontier")
-    uncertain = replace(NO_UNCERTAINTY, between=0.3, products=0.2, contention=0.4, issuing=0.3)
+    uncertain = replace(Factors.all(0.0), between=0.3, products=0.2, contention=0.4, issuing=0.3)
     drawn = draw(found, seed=5, uncertain=uncertain, samples=3)
     names = [name for name in Factors.__dataclass_fields__ if name != "tables"]  # drawn apart
     normal = np.random.default_rng(5).standard_normal((3, len(names)))
@@ -98,7 +98,7 @@ def test_sigmas_follow_the_kind_of_source():
 @pytest.mark.parametrize("name", sorted(set(Factors.__dataclass_fields__)))
 def test_each_input_matters_at_full_fidelity(name):
     found = ranking(MEASURED, gpus=16)
-    drawn = draw(found, uncertain=replace(NO_UNCERTAINTY, **{name: 0.3}), samples=20)
+    drawn = draw(found, uncertain=replace(Factors.all(0.0), **{name: 0.3}), samples=20)
     assert np.any(np.ptp(drawn.steps, axis=0) > 0)
 
 
