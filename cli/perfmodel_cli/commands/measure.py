@@ -17,7 +17,7 @@ from perfmodel_cli.signals import BY_SIGNAL, StoppedError, stopped_by_signals
 from perfmodel_cli.terminal.measuring_bar import Progress
 
 if TYPE_CHECKING:
-    from perfmodel.launch.measuring.assignment import Measurement
+    from perfmodel.launch.measuring.assignment import MeasurementRequest
     from perfmodel.launch.processes.environment import Place
 
 _MORE = 300.0  # seconds after the budget at which ranks that still run are ended
@@ -107,13 +107,13 @@ class _Amounts:
 
 def _asked(
     here: "Place | None", nproc: int | None, results: Path, amounts: _Amounts, choice: tuple[str, str]
-) -> "Measurement":
-    from perfmodel.launch.measuring.assignment import Measurement
+) -> "MeasurementRequest":
+    from perfmodel.launch.measuring.assignment import MeasurementRequest
     from perfmodel.launch.processes.environment import scheduler
 
     dtypes, backend = choice
     kind, partition = scheduler(os.environ)
-    return Measurement(
+    return MeasurementRequest(
         ranks=here.world if here is not None else nproc or _devices(backend),
         lines=str(results.absolute()),
         budget=amounts.budget,
@@ -132,7 +132,7 @@ def _devices(backend: str) -> int:
     return devices_here(backend)
 
 
-def _measured(runner: Any, asked: "Measurement", results: Path) -> tuple[str, int | None]:
+def _measured(runner: Any, asked: "MeasurementRequest", results: Path) -> tuple[str, int | None]:
     """Measure; if it ended early, return why, and by which signal."""
     from perfmodel.files import exclusive
     from perfmodel.launch.processes.results import check_writable

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from perfmodel.launch.measuring.assignment import Measurement
+    from perfmodel.launch.measuring.assignment import MeasurementRequest
 
 _POLL = 0.25  # seconds between checks of the file of results
 
@@ -18,7 +18,7 @@ _POLL = 0.25  # seconds between checks of the file of results
 class Progress:
     """Follows the file of results while it grows."""
 
-    def __init__(self, asked: "Measurement", results: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, asked: "MeasurementRequest", results: Path, tell: Callable[[str], None]) -> None:
         """Start after what the file already holds; `tell` says something beside the answer."""
         from rich import progress
         from rich.console import Console

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from perfmodel import __version__
 from perfmodel.errors import PerfmodelError
 from perfmodel.launch.measuring import hardware
-from perfmodel.launch.measuring.assignment import Measurement
+from perfmodel.launch.measuring.assignment import MeasurementRequest
 from perfmodel.launch.measuring.benches import Bench
 from perfmodel.launch.measuring.lines import START, Lines, check_same
 from perfmodel.launch.measuring.points import longest, plan, record_of, too_long
@@ -28,10 +28,10 @@ from perfmodel.records import OK
 
 def main() -> None:
     """Run this rank of a measurement."""
-    take_seat(Measurement, _measure)
+    take_seat(MeasurementRequest, _measure)
 
 
-def _measure(asked: Measurement, seat: Seat) -> None:
+def _measure(asked: MeasurementRequest, seat: Seat) -> None:
     began = time.monotonic()
     named = asked.dtypes.split("+")
     device = Device.of(seat, asked.backend, named[0])  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def ranks_a_node(names: list[str]) -> int:
     return each
 
 
-def _start(asked: Measurement, seat: Seat, device: Device, node: int) -> dict[str, Any]:
+def _start(asked: MeasurementRequest, seat: Seat, device: Device, node: int) -> dict[str, Any]:
     """The line that describes the machine and the versions."""
     nccl = torch.cuda.nccl.version() if device.backend == "nccl" else ()  # type: ignore[no-untyped-call]
     return {
@@ -84,7 +84,7 @@ def _start(asked: Measurement, seat: Seat, device: Device, node: int) -> dict[st
     }
 
 
-def _agreed_lines(asked: Measurement, seat: Seat, start: dict[str, Any]) -> Lines:
+def _agreed_lines(asked: MeasurementRequest, seat: Seat, start: dict[str, Any]) -> Lines:
     """The lines that rank 0 reads from the file, on every rank; the other ranks need no access to it."""
     box: list[Any] = [None]
     if seat.rank == 0:
@@ -111,7 +111,7 @@ class _Clock:
         return most[0] > self.budget, -most[1]
 
 
-def _rounds(asked: Measurement, clock: _Clock, lines: Lines, bench: Bench) -> None:
+def _rounds(asked: MeasurementRequest, clock: _Clock, lines: Lines, bench: Bench) -> None:
     """All points in one round after another, so that a temporary disturbance affects only one of many rounds."""
     points = plan(bench.world, bench.node, lines.start["dtypes"].split("+"), asked.largest)
     bench.limit = longest(asked.budget, asked.rounds, points)
