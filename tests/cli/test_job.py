@@ -134,6 +134,8 @@ def test_lsf_reads_the_job_from_its_input(run, tmp_path, scheduler):
     given = ("--model", "gpt-tiny", "--machine", "summit", "--gpus", 12, "--batch", 96, "--time", "00:30:00")
     assert run("job", *given, "--account", "abc", "-o", out, "--submit").code == 0
     assert heard() == [([], out.read_text())]
+    told = run("job", *given, "--account", "abc", "-o", out).out
+    assert told.endswith(f"; submit it with bsub < {out}\n")  # of a file that it is named it reads no directives
 
 
 def test_what_the_scheduler_refuses_is_an_error(run, tmp_path, scheduler):

@@ -66,8 +66,11 @@ def _write(path: Path, text: str) -> None:
 
 def _how(path: Path, request: "Request") -> str:
     """How the file is used, in a few words."""
-    command = _dialect(request).submit
-    return f"; submit it with {' '.join(command)} {path}" if command else f"; run it with bash {path}"
+    dialect = _dialect(request)
+    if not dialect.submit:
+        return f"; run it with bash {path}"
+    words = (*dialect.submit, *(("<",) if dialect.reads_input else ()), str(path))
+    return f"; submit it with {' '.join(words)}"
 
 
 def _dialect(request: "Request") -> "Dialect":
