@@ -2,7 +2,7 @@
 
 from rich.console import Group
 
-from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.terminal.cells import Record, add_row, line, table_of
 
 
 def framework(record: Record) -> Group:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Group
 from rich.text import Text
 
-from perfmodel_cli.render.cells import Record, add_row, line, table_of
+from perfmodel_cli.terminal.cells import Record, add_row, line, table_of
 
 _SHARES = ("mean_error", "bias", "worst")
 

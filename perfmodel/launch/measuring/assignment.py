@@ -12,8 +12,9 @@ _PRODUCTS = ("fp32", "bf16", "fp16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementRequest:
-    """What ranks are asked to measure. `lines` is the file for all results, `largest` the size of the largest message in bytes.
+    """What ranks are asked to measure.
 
+    `lines` is the file for all results, `largest` the size of the largest message in bytes.
     `dtypes` are the number formats of products, joined by +, or "auto" for those of the device; collectives use the
     first. `budget` is the time in seconds after which no new point is started. `scheduler` and `partition` are those of
     the job that this runs in.
