@@ -29,7 +29,7 @@ def dry_run(record: Record) -> Group:
         line("At the peak, model: " + _terms(record["model_memory_terms_B"])),
         line(
             "bytes = buffers, gathered or not yet reduced; where several buckets are sent over data, the model counts "
-            "parts of them; peak memory is without communicators and reserve",
+            "parts of them; peak memory is without slack, communicators and reserve",
             style="dim",
         ),
     )

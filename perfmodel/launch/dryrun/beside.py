@@ -18,7 +18,7 @@ Record = dict[str, Any]
 def beside_record(job: Job, layout: Layout, rank: int, found: DryRun) -> Record:
     """Everything that a dry run has counted, with the model's figure for each."""
     memory = memory_per_device(job, layout)
-    held = float(memory.total - memory.communicators - memory.reserve)
+    held = float(memory.total - memory.slack - memory.communicators - memory.reserve)
     return {
         "model": job.model.name,
         "machine": job.machine.name,

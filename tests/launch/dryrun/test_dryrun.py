@@ -36,7 +36,7 @@ def sent_by(found):
 
 def held_by_the_model(question, layout):
     found = memory_per_device(question, layout)
-    return float(found.total - found.communicators - found.reserve)
+    return float(found.total - found.slack - found.communicators - found.reserve)
 
 
 @pytest.mark.parametrize("seed", range(200))
