@@ -16,13 +16,13 @@ _NEVER_KEPT, _ALWAYS_KEPT = WEIGHT_CACHES.index("none"), WEIGHT_CACHES.index("al
 class Passes:
     """Passes of a checkpointed block, as 0 or 1 (or arrays of them); other blocks run forward and backward once.
 
-    `full`: the whole block runs forward again; `selective`: only its attention does; `operations`: all but attention
-    and half of the products. `gather_again`: the repeated
-    forward pass gathers the weights again. `gather_back`: the backward pass does.
+    `full`: the whole block runs forward again. `selective`: only its attention does. `operations`: all but attention
+    and half of the products. `gather_again`: the repeated forward pass gathers the weights again. `gather_back`: the
+    backward pass does.
 
-    A weight cache "none" gathers for every pass (AxoNN today: 3 times under full recomputation). "forward" keeps the
-    last forward's weight for the backward pass (the paper: once, twice under full recomputation). "all" keeps the first
-    (AxoNN's caching level 2).
+    With a weight cache "none" every pass gathers, 3 times under full recomputation (AxoNN today). With "forward" the
+    last forward's weight is kept for the backward pass: once, twice under full recomputation (the paper). With "all"
+    the first is kept (AxoNN's caching level 2).
     """
 
     full: Number
