@@ -20,7 +20,7 @@ kernel reads 16-bit logits twice and writes their gradient once: 1 and 0.5.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -45,39 +45,30 @@ class KernelSet:
     loss: KernelCost
 
 
-_LAYER_NORM = KernelCost(passes=(2, 5), issued=(1, 2))
-_GELU = KernelCost(passes=(2, 3), issued=(1, 2))
-_RESIDUAL = KernelCost(passes=(3, 3), issued=(0, 0))
-
 # Megatron-LM's: bias and GELU, bias, dropout and residual, norms, rotary embedding and gates are one kernel each.
 FUSED = KernelSet(
-    layer_norm=_LAYER_NORM,
+    layer_norm=KernelCost(passes=(2, 5), issued=(1, 2)),
     rms_norm=KernelCost(passes=(2, 5), issued=(1, 2)),
     rotary=KernelCost(passes=(2, 2), issued=(2, 2)),
-    gelu=_GELU,
+    gelu=KernelCost(passes=(2, 3), issued=(1, 2)),
     gated=KernelCost(passes=(3, 5), issued=(1, 2)),
-    residual=_RESIDUAL,
+    residual=KernelCost(passes=(3, 3), issued=(0, 0)),
     loss=KernelCost(passes=(9.5, 3.5), issued=(12, 4)),
 )
 
-EAGER = KernelSet(
-    layer_norm=_LAYER_NORM,
+EAGER = replace(
+    FUSED,
     rms_norm=KernelCost(passes=(18, 38), issued=(6, 12)),
     rotary=KernelCost(passes=(10, 12), issued=(10, 14)),
-    gelu=_GELU,
     gated=KernelCost(passes=(5, 9), issued=(2, 3)),
-    residual=_RESIDUAL,
     loss=KernelCost(passes=(3.5, 4.5), issued=(3, 3)),
 )
 
 # torch.compile of a block: pointwise chains and the norm's reduction become one kernel each.
-COMPILED = KernelSet(
-    layer_norm=_LAYER_NORM,
-    rms_norm=KernelCost(passes=(2, 5), issued=(1, 2)),
+COMPILED = replace(
+    FUSED,
     rotary=KernelCost(passes=(2, 2), issued=(1, 1)),
-    gelu=_GELU,
     gated=KernelCost(passes=(3, 5), issued=(1, 1)),
-    residual=_RESIDUAL,
     loss=KernelCost(passes=(1.5, 2), issued=(2, 2)),
 )
 

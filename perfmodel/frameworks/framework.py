@@ -13,6 +13,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.sources import Figure, Source
 
 FORMAT = 1
+BLOCKS = ("spread", "overlapping", "formats", "kernels", "held")
 Plain = Annotated[Figure, "1"]
 Size = Annotated[Figure, "B"]
 Time = Annotated[Figure, "s"]
@@ -135,7 +136,7 @@ class Framework:
             raise PerfmodelError(f"format {self.format}: this program reads format {FORMAT}")
         if not _NAME.fullmatch(self.name):
             raise PerfmodelError(f"the name {self.name!r} is not of lower-case letters, digits, dots and dashes")
-        for block in ("spread", "overlapping", "formats", "kernels", "held"):
+        for block in BLOCKS:
             key = getattr(self, block).source
             if key not in self.sources:
                 raise PerfmodelError(f"{block} names the source {key}, which the file does not list")

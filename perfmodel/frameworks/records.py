@@ -3,11 +3,9 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from perfmodel.frameworks.framework import Framework
+from perfmodel.frameworks.framework import BLOCKS, Framework
 from perfmodel.records import Record
 from perfmodel.sources import Figure, Source
-
-BLOCKS = ("spread", "overlapping", "formats", "kernels", "held")
 
 
 def summary(framework: Framework) -> Record:

@@ -1,7 +1,7 @@
 """How fast the attention kernels of a device are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from perfmodel.sources import Figure
@@ -35,4 +35,4 @@ class AttentionRates:
         return None
 
 
-ATTENTION_KERNELS = ("flash_1", "flash_2", "flash_3", "cudnn")
+ATTENTION_KERNELS = tuple(each.name for each in fields(AttentionRates))
