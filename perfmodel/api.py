@@ -22,10 +22,11 @@ from perfmodel.parallel import option_values
 from perfmodel.parallel.choices import Recompute, WeightCache
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.layout import Layout, parse_grid
-from perfmodel.search import answer_records, scaling
 from perfmodel.search import explain as explaining
+from perfmodel.search import scaling
 from perfmodel.search.question import Question, device_count, machine_of, model_of, scaled_batch
 from perfmodel.search.recommend import answer
+from perfmodel.search.results import answer_records
 from perfmodel.validation import compare as comparing
 from perfmodel.validation import level, step_files
 from perfmodel.validation import records as measured_records

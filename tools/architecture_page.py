@@ -94,6 +94,11 @@ def _room(container: str, room: str, mark: str = "###") -> Iterator[str]:
     if f"{container}.{room}" == LAUNCHER:
         for inner in rooms(LAUNCHER):
             yield from _room(LAUNCHER, inner, "####")
+        return
+    for within in sorted(path.parent for path in folder.glob("*/__init__.py")):
+        yield f"#### `{within.relative_to(ROOT)}/`"
+        yield docstring(within / "__init__.py").replace("\n\n", " ")
+        yield _files(sorted(within.glob("*.py")))
 
 
 def _files(paths: list[Path]) -> str:

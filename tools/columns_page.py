@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from page_tables import run, table
-from perfmodel.search import result_columns, sweep_columns
-from perfmodel.search.columns import Column
+from perfmodel.search.results import result_columns, sweep_columns
+from perfmodel.search.results.columns import Column
 from perfmodel.search.terms import MEMORY_TERMS, TERMS
 
 PAGE = Path(__file__).parents[1] / "docs" / "columns.md"

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfmodel.search.likely import Evidence
-from perfmodel.validation import step_scores
-from perfmodel.validation.evidence import coverage, evidence
+from perfmodel.validation.steps import scores as step_scores
+from perfmodel.validation.steps.evidence import coverage, evidence
 
 _FILE = Path(__file__).parents[1] / "perfmodel" / "search" / "data" / "evidence.csv"
 _HEAD = ("set", "framework", "device", "rows", "mean_log", "sd_log")

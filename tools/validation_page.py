@@ -23,11 +23,13 @@ from page_tables import table
 from perfmodel.machines import profiles
 from perfmodel.parallel.settings import HOST_TIME, Settings
 from perfmodel.units import parse
-from perfmodel.validation import calibrated_profile, calibration, compare, published, records, step_records, step_scores
+from perfmodel.validation import calibrated_profile, calibration, compare, published, records
 from perfmodel.validation.compare import Comparison
 from perfmodel.validation.measured_steps import COLUMNS, MeasuredStep, Reading
 from perfmodel.validation.published import ContentionFit, Published
 from perfmodel.validation.scores import Sizes
+from perfmodel.validation.steps import records as step_records
+from perfmodel.validation.steps import scores as step_scores
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation.md"
 FOLDER = "PERFMODEL_MEASURED"

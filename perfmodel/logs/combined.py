@@ -116,7 +116,7 @@ def _on(group: RankGroup, machine: Machine) -> tuple[RankGroup, str]:
     group = dataclasses.replace(group, idle=group.idle and group.ranks * group.inner < domain)
     fills = group.ranks * group.inner == domain or (group.ranks == 1 and group.inner % domain == 0)
     if group.nodes > 1 and not fills:
-        return group, f"{group.words}: {machine.name} has {domain} devices a node, and no step leaves some idle"
+        return group, f"{group.words}: {machine.name} has {domain} devices per node, and no step leaves some idle"
     if group.nodes == 1 and not contained(inner=group.inner, size=group.ranks, domain=domain):
         return group, f"{group.words}: such a group does not divide the {domain} devices of {machine.name}"
     if group.idle and machine.fabric.topology not in _DISJOINT:

@@ -211,7 +211,7 @@ def group_of(members: Sequence[Member]) -> RankGroup:
     spread = each == 1 and len(parts) > 1
     inner = stride if len(parts) > 1 else 1
     if inner * each > max(hosts.values()) and not spread:
-        raise PerfmodelError(f"its groups of {each} ranks per node are no regular choice of the node's ranks")
+        raise PerfmodelError(f"its groups of {each} ranks per node are not a regular choice of the node's ranks")
     return RankGroup(nodes=nodes, ranks=each, inner=inner, idle=len(parts) == 1)
 
 

@@ -38,7 +38,7 @@ class Timings:
     def __post_init__(self) -> None:
         """A full table of at least two sizes, in order."""
         if self.ranks < 1 or self.inner < 1:
-            raise PartError(f"a group of {self.ranks} ranks per node, {self.inner} apart: wanted 1 or more of each")
+            raise PartError(f"a group of {self.ranks} ranks per node, stride {self.inner}: wanted 1 or more of each")
         if len(self.sizes) < 2:
             raise PartError(f"{len(self.sizes)} sizes, wanted two or more to interpolate between", "sizes")
         if not self.rows:

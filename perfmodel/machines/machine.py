@@ -257,7 +257,7 @@ class Machine:
 
     def _check_fabric(self) -> None:
         if self.node_devices > 1 and self.fabric.topology == "none":
-            raise PerfmodelError(f"{self.node_devices} devices a node, but a fabric of topology none")
+            raise PerfmodelError(f"{self.node_devices} devices per node, but a fabric of topology none")
         if self.domain % self.node_devices:
             raise PerfmodelError(f"fabric.domain {self.domain} is no multiple of node.devices {self.node_devices}")
         link, memory = self.fabric.device_bandwidth, self.device.memory_bandwidth
@@ -285,7 +285,7 @@ class Machine:
         between, injection = self.bandwidth.between, self.network.injection
         if between and injection and between.value > injection.value * self.domain / self.node_devices:
             raise PerfmodelError(
-                f"between {show(between.value, 'B/s')} is above the injection of {show(injection.value, 'B/s')} a node"
+                f"between {show(between.value, 'B/s')} exceeds the injection of {show(injection.value, 'B/s')} per node"
             )
 
     def _check_timings(self, timings: Timings, place: int) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from perfmodel.parallel.job import Job
 from perfmodel.search import no_answer
-from perfmodel.search.answer_records import Beside
 from perfmodel.search.baselines import baselines
+from perfmodel.search.results.answer_records import Beside
 from perfmodel.search.search import Ranking, Space
 
 if TYPE_CHECKING:

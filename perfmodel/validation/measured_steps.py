@@ -45,7 +45,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "dropout": "yes or no; empty: no",
         "overlap": f"beside computation: of {', '.join(OVERLAPS)}, joined by +; none; empty: the first three",
         "optimizer": f"one of {', '.join(OPTIMIZERS)}; empty: adamw",
-        "step_time_s": "seconds a step",
+        "step_time_s": "seconds per step",
         "tokens_per_s_per_gpu": "instead of step_time_s",
         "memory_B": "bytes that a device held at most",
         "group": "rows ranked against each other; empty: those of one machine, model, sequence, batch and gpus",

@@ -36,7 +36,7 @@ BROKEN = [
     ("nodes: 4,", "nodes: 0,", "4 ranks on each of 0 nodes are no group", "{nodes: 0,"),
     ("nodes: 4,", "nodes: 4.5,", "'4.5' is not a whole number", "{nodes: 4.5,"),
     ("operation: all-gather", "operation: all-to-all", "'all-to-all' is none of all-gather,", "operation: all-to-all"),
-    ("ranks: 4", "ranks: 0", "a group of 0 ranks per node, 1 apart", "operation: all-gather"),
+    ("ranks: 4", "ranks: 0", "a group of 0 ranks per node, stride 1", "operation: all-gather"),
     ("    source: PCCL\n", "", "missing source", "operation: all-gather"),
     ("    source: PCCL\n", "    source: CCL\n", "names the source CCL, which the file does not list", "source: CCL"),
     ("    ranks: 4\n", "    ranks: 4\n    stride: 1\n", "unknown key stride", "stride: 1"),

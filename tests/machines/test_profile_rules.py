@@ -53,7 +53,7 @@ BROKEN = [
     ("gb200-nvl72", "domain: 72", "domain: 100000", "fabric", "fabric.domain is 100000, wanted at most 1024"),
     ("rtx4090-8x", "gemm_efficiency: 0.85", "gemm:\n    fp16: 100 Tflop/s", "device", "products in bf16 are"),
     ("gb200-nvl72", "domain: 72", "domain: 70", "file", "fabric.domain 70 is no multiple of node.devices 4"),
-    ("vista", "  devices: 1", "  devices: 2", "file", "2 devices a node, but a fabric of topology none"),
+    ("vista", "  devices: 1", "  devices: 2", "file", "2 devices per node, but a fabric of topology none"),
     ("perlmutter", "1555 GB/s", "155 GB/s", "file", "device_bandwidth 300 GB/s is above the memory's 155 GB/s"),
     ("perlmutter", "device_bandwidth: 300 GB/s", "device_bandwidth: 20 GB/s", "fabric", "pair_bandwidth 100 GB/s is"),
     ("perlmutter", "dragonfly", "none", "network", "a network of topology none has no nics, nic_bandwidth, injection"),
@@ -70,7 +70,7 @@ BROKEN = [
     ("perlmutter", "size: 4", "size: 8", "file", "inner 1, size 8 is for 8 devices, the fabric joins 4"),
     ("perlmutter", "225 GB/s", "325 GB/s", "file", "inner 1, size 4 has 325 GB/s, above the device's 300 GB/s"),
     ("perlmutter", "      inner: 2", "      inner: 1", "bandwidth", "inner 1, size 2 is given twice"),
-    ("perlmutter", "between: 73", "between: 173", "file", "between 173 GB/s is above the injection of 100 GB/s a node"),
+    ("perlmutter", "between: 73", "between: 173", "file", "between 173 GB/s exceeds the injection of 100 GB/s per"),
     ("perlmutter", "  source: NERSC-DL\n", "  source: NERSC-LD\n", "file", "scheduler names the source NERSC-LD"),
     ("perlmutter", "tasks_per_node: 4", "tasks_per_node: 3", "file", "tasks_per_node is 3, wanted one per device (4)"),
     (

@@ -4,7 +4,7 @@ import pytest
 
 from machines import job
 from perfmodel.errors import UsageError
-from perfmodel.search.answer_records import sweep_record
+from perfmodel.search.results.answer_records import sweep_record
 from perfmodel.search.scaling import Batch, points
 from perfmodel.search.search import Space, rank
 from perfmodel.search.terms import largest_term, limit

@@ -83,7 +83,8 @@ def validate(
 
 
 def _score_steps(paths: list[str], framework: str, output: shared.Format) -> None:
-    from perfmodel.validation import step_records, step_scores
+    from perfmodel.validation.steps import records as step_records
+    from perfmodel.validation.steps import scores as step_scores
     from perfmodel_cli import printing
 
     rows, refused = step_scores.scored(step_scores.files(paths), framework)

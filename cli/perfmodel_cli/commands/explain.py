@@ -22,8 +22,8 @@ def explain(
 ) -> None:
     """Show every collective, its ranks, link and time, the memory terms, and the equations with their numbers."""
     from perfmodel.parallel import layout
-    from perfmodel.search import answer_records
     from perfmodel.search import explain as explaining
+    from perfmodel.search.results import answer_records
 
     wanted = layout.parse_grid(grid)
     explanation = explaining.explain(question.job(), question.space(int(wanted.gpus), 1), wanted)
@@ -48,8 +48,8 @@ def trace(
 
     from perfmodel.files import write_whole
     from perfmodel.parallel import layout
-    from perfmodel.search import answer_records
     from perfmodel.search import explain as explaining
+    from perfmodel.search.results import answer_records
     from perfmodel.step.timeline import chrome_trace
 
     wanted = layout.parse_grid(grid)

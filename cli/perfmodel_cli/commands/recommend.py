@@ -14,8 +14,8 @@ def recommend(
     output: shared.Output = shared.Format.table,
 ) -> None:
     """Rank all ways to spread a model over some GPUs, and say why others were rejected."""
-    from perfmodel.search import answer_records
     from perfmodel.search.recommend import answer
+    from perfmodel.search.results import answer_records
 
     job = question.job(search.limits, search.measured)
     devices, tokens = search.count.of(job.machine), search.training_tokens()

@@ -120,7 +120,7 @@ def _around(devices: int) -> list[int]:
 def _settings(given_options: Iterable[tuple[str, Any]], ranking: "Ranking") -> dict[str, Any]:
     """The command line, all its options including those not given, and the resulting settings."""
     from perfmodel import __version__
-    from perfmodel.search.answer_records import settings_record
+    from perfmodel.search.results.answer_records import settings_record
 
     given = {word.split("=")[0] for word in sys.argv}
     rows = []

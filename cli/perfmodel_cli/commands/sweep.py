@@ -32,9 +32,9 @@ def sweep(
 ) -> None:
     """Find the best grid for each of several counts of GPUs: time, efficiency, and what limits it."""
     devices = option_values.devices(gpus, "--gpus")
-    from perfmodel.search import answer_records
     from perfmodel.search import scaling as sweeping
     from perfmodel.search.question import scaled_batch
+    from perfmodel.search.results import answer_records
     from perfmodel_cli.plots import picture_files
 
     wanted, file = scaled_batch(batch, batch_per_gpu, spelled), picture_files.wanted(plot)

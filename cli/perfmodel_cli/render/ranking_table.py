@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from rich.console import Group
 from rich.text import Text
 
-from perfmodel.search import columns, result_columns
-from perfmodel.search.columns import Context
+from perfmodel.search.results import columns, result_columns
+from perfmodel.search.results.columns import Context
 from perfmodel.search.search import Ranking
 from perfmodel.search.terms import TERMS
 from perfmodel_cli.render.below_a_ranking import beside

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from rich.console import Group
 from rich.text import Text
 
-from perfmodel.search import columns, result_columns, sweep_columns
-from perfmodel.search.columns import Context
+from perfmodel.search.results import columns, result_columns, sweep_columns
+from perfmodel.search.results.columns import Context
 from perfmodel_cli.terminal.cells import Clock, Record, line
 from perfmodel_cli.terminal.declared_columns import ABBREVIATIONS, DeclaredTable
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from perfmodel.search import columns
-from perfmodel.search.columns import Column, Context, Kind, Table
+from perfmodel.search.results import columns
+from perfmodel.search.results.columns import Column, Context, Kind, Table
 from perfmodel_cli.report.figures import Record, memory_text, seconds, share
 from perfmodel_cli.report.html import Cell, Markup, table
 from perfmodel_cli.texts import grid_text

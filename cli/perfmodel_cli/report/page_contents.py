@@ -6,8 +6,8 @@ from typing import Any
 
 from perfmodel.errors import PerfmodelError, nothing_left
 from perfmodel.parallel.job import Job
-from perfmodel.search.answer_records import ranking_record, sweep_record
 from perfmodel.search.recommend import answer
+from perfmodel.search.results.answer_records import ranking_record, sweep_record
 from perfmodel.search.scaling import Batch, points
 from perfmodel.search.search import Ranking, Space
 from perfmodel.step.exposed import exposed_by_stream

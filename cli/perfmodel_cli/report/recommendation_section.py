@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from perfmodel.parallel.axes import KINDS
-from perfmodel.search import result_columns
-from perfmodel.search.columns import Context
+from perfmodel.search.results import result_columns
+from perfmodel.search.results.columns import Context
 from perfmodel.search.terms import MEMORY_TERMS, TERMS
 from perfmodel.units import GIBI, parse, show
 from perfmodel_cli.report.bars import Bar, Limit, Range, ranges, stacked

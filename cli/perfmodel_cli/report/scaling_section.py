@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from perfmodel.search import result_columns, sweep_columns
-from perfmodel.search.columns import Context
+from perfmodel.search.results import result_columns, sweep_columns
+from perfmodel.search.results.columns import Context
 from perfmodel.units import show
 from perfmodel_cli.report.curves import Axes, Axis, Curve, Point, plot
 from perfmodel_cli.report.declared_tables import declared_table

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from perfmodel.search import columns
-from perfmodel.search.columns import Column, Context, Kind, Place
+from perfmodel.search.results import columns
+from perfmodel.search.results.columns import Column, Context, Kind, Place
 from perfmodel.search.terms import TERMS
 from perfmodel.units import GIBI
 from perfmodel_cli.terminal.cells import Clock, Record, add_row, percent, table_of

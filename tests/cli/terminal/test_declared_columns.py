@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from perfmodel.search import result_columns, sweep_columns
-from perfmodel.search.columns import Column, Place
+from perfmodel.search.results import result_columns, sweep_columns
+from perfmodel.search.results.columns import Column, Place
 
 ASKED = ("--model", "gpt-5b", "--machine", "perlmutter", "--batch", 64)
 TABLES = ("ranking", "sweep", "report", "report of scaling")

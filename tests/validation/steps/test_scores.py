@@ -3,7 +3,8 @@
 import pytest
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.validation import step_records, step_scores
+from perfmodel.validation.steps import records as step_records
+from perfmodel.validation.steps import scores as step_scores
 from published_steps import write
 
 

@@ -1,6 +1,6 @@
 """What is known of sets of published steps beyond their columns: framework, machine, settings, each with its source.
 
-A set is a file of the columns that `step_rows` reads; nothing of its rows is kept here. For a file that
+A set is a file of the columns that `rows` reads; nothing of its rows is kept here. For a file that
 `data/step_sets.yaml` does not list, the framework follows from what its rows say of their source and sharding.
 """
 

@@ -7,9 +7,9 @@ import pytest
 
 from machines import job
 from perfmodel.parallel.layout import Layout
-from perfmodel.search.answer_records import explanation_record, ranking_record, timeline_record
 from perfmodel.search.explain import explain, timeline
 from perfmodel.search.recommend import answer
+from perfmodel.search.results.answer_records import explanation_record, ranking_record, timeline_record
 from perfmodel.search.search import Space, rank
 from perfmodel.search.terms import largest_term, limit
 

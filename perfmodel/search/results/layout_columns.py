@@ -3,7 +3,7 @@
 from perfmodel.parallel.axes import AXES, LISTED
 from perfmodel.parallel.choices import RECOMPUTES, WEIGHT_CACHES
 from perfmodel.parallel.layout import PLACEMENTS
-from perfmodel.search.columns import Column, Context, Place
+from perfmodel.search.results.columns import Column, Context, Place
 
 
 def _several_orders(context: Context) -> bool:

@@ -20,9 +20,9 @@ from perfmodel.parallel.choices import OVERLAPS, RECOMPUTES
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import Settings
 from perfmodel.units import GIBI, parse
-from perfmodel.validation import step_sets
 from perfmodel.validation.compare import training_in
-from perfmodel.validation.step_sets import StepSet
+from perfmodel.validation.steps import sets as step_sets
+from perfmodel.validation.steps.sets import StepSet
 
 # How sets call what `choices` calls otherwise.
 _RECOMPUTED = {"selective per op": "operations", "op": "operations"}

@@ -14,9 +14,9 @@ from perfmodel.memory.per_device import capacity
 from perfmodel.parallel.job import Job
 from perfmodel.parallel.settings import ResolvedSettings
 from perfmodel.records import Record
-from perfmodel.search import layout_columns, result_columns, sweep_columns
-from perfmodel.search.columns import LayoutRow, ResultRow, SweepRow, at, record_of
 from perfmodel.search.likely import likely_of
+from perfmodel.search.results import layout_columns, result_columns, sweep_columns
+from perfmodel.search.results.columns import LayoutRow, ResultRow, SweepRow, at, record_of
 from perfmodel.search.scaling import Batch, Point
 from perfmodel.search.search import Ranking
 from perfmodel.step.flops import model_flops

@@ -2,8 +2,8 @@
 
 import pytest
 
-from perfmodel.validation import step_scores
-from perfmodel.validation.evidence import coverage, evidence
+from perfmodel.validation.steps import scores as step_scores
+from perfmodel.validation.steps.evidence import coverage, evidence
 from published_steps import write
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from perfmodel.frameworks import loading
 from perfmodel.machines import profiles
-from perfmodel.validation import step_sets
+from perfmodel.validation.steps import sets as step_sets
 
 
 def test_names_of_profiles_and_frameworks_exist():

@@ -3,8 +3,8 @@
 import pytest
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.validation import step_rows
-from perfmodel.validation.step_rows import Case
+from perfmodel.validation.steps import rows as step_rows
+from perfmodel.validation.steps.rows import Case
 from published_steps import write
 
 

@@ -15,9 +15,9 @@ from perfmodel.parallel.layout import Layout
 from perfmodel.parallel.rules import complaints, grid_rules
 from perfmodel.search.search import Space, rank
 from perfmodel.step.predict import step_time
-from perfmodel.validation import step_rows
 from perfmodel.validation.scores import Order, Sizes
-from perfmodel.validation.step_rows import Case
+from perfmodel.validation.steps import rows as step_rows
+from perfmodel.validation.steps.rows import Case
 
 _GROUP = 3  # least rows of a group whose order counts
 

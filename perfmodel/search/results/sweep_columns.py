@@ -1,6 +1,6 @@
 """The columns of a device count, declared once; in a row those of its best grid (`result_columns`) follow."""
 
-from perfmodel.search.columns import Column, Place, SweepRow
+from perfmodel.search.results.columns import Column, Place, SweepRow
 from perfmodel.search.terms import largest_term, limit
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from perfmodel.memory.per_device import risk
 from perfmodel.records import Record
-from perfmodel.search.columns import Column, Context, Place, ResultRow
-from perfmodel.search.layout_columns import LAYOUT
 from perfmodel.search.likely import likely_of
+from perfmodel.search.results.columns import Column, Context, Place, ResultRow
+from perfmodel.search.results.layout_columns import LAYOUT
 from perfmodel.search.terms import TERMS, by_column
 
 

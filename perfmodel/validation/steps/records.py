@@ -8,8 +8,8 @@ import numpy as np
 from perfmodel.parallel.choices import RECOMPUTES
 from perfmodel.records import Record
 from perfmodel.search.likely import chip, likely
-from perfmodel.validation.evidence import coverage, evidence
-from perfmodel.validation.step_scores import Scored, SetScore, by_set
+from perfmodel.validation.steps.evidence import coverage, evidence
+from perfmodel.validation.steps.scores import Scored, SetScore, by_set
 
 
 def steps_record(rows: Sequence[Scored], refused: Mapping[str, Counter[str]]) -> Record:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from perfmodel.search.likely import Evidence, chip, likely
-from perfmodel.validation.step_scores import Scored
+from perfmodel.validation.steps.scores import Scored
 
 
 def evidence(rows: Sequence[Scored]) -> list[Evidence]:
